@@ -1,0 +1,1 @@
+"""Runs, checks and grades the assignment on parallel training."""

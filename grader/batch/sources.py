@@ -1,0 +1,115 @@
+"""From the paths on the command line to submissions: none is lost, whatever state it is in."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.batch.archive import read_zip
+from grader.batch.folder import read_folder
+from grader.batch.naming import folded, safe_name, unique_name
+from grader.batch.submission import MODULE_FILES, Contents, Submission, is_ignored, quoted
+
+# Archives that students send instead of a zip: their submission exists, though it cannot be opened.
+OTHER_ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".rar", ".7z")
+
+
+class SourceError(Exception):
+    """A path on the command line that leads to no submission: one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there was to grade.
+
+    submissions: by source as given, then by path.
+    ignored:     a sentence for each thing beside them that is no submission.
+    """
+
+    submissions: tuple[Submission, ...]
+    ignored: tuple[str, ...]
+
+
+def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
+    """All submissions at `sources`. A place that two sources lead to counts once; `exclude` does not count.
+
+    A folder is one submission if module files lie in it or in its folder "assignment"; otherwise each folder
+    and each archive in it is a submission, also an empty or broken one. A zip is a submission.
+    Raises SourceError.
+    """
+    ignored: list[str] = []
+    places: dict[Path, None] = {}
+    unwanted = {path.resolve() for path in exclude}
+    for source in sources:
+        found = [place for place in _places(source, ignored) if place not in unwanted]
+        if not found:
+            raise SourceError(f"{source} holds no submission: neither module files nor folders nor zips")
+        places.update(dict.fromkeys(found))
+    submissions: list[Submission] = []
+    taken: set[str] = set()
+    for place in places:
+        submission = _take(place, taken)
+        taken.add(folded(submission.name))
+        submissions.append(submission)
+    return Found(tuple(submissions), tuple(ignored))
+
+
+def _places(source: Path, ignored: list[str]) -> Iterator[Path]:
+    """The folders and archives at one source, each of which is a submission; absolute paths.
+
+    A source may be reached by links, which staff gave; what lies in it may not be one.
+    """
+    try:
+        whole = source.resolve(strict=True)
+        if source.is_dir():
+            if _holds_modules(whole) or _holds_modules(whole / "assignment"):
+                yield whole
+                return
+            for child in sorted(whole.iterdir()):
+                if is_ignored(child.name):
+                    continue
+                if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", *OTHER_ARCHIVES):
+                    yield child
+                else:
+                    ignored.append(f"{quoted([child.name])} in {source} is neither a folder nor a zip: left out")
+        elif source.is_file() and source.suffix.lower() == ".zip":
+            yield whole
+        else:
+            raise SourceError(f"{source} is neither a folder nor a zip")
+    except FileNotFoundError as error:
+        raise SourceError(f"{source} does not exist") from error
+    except (OSError, RuntimeError) as error:
+        raise SourceError(f"{source} cannot be read: {error}") from error
+
+
+def _holds_modules(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in MODULE_FILES)
+
+
+def _take(place: Path, taken: Collection[str]) -> Submission:
+    contents = _contents(place)
+    notes = list(contents.notes)
+    raw = place.name if place.is_dir() else place.stem
+    mended = safe_name(raw)
+    name = unique_name(mended, taken)
+    if mended != unicodedata.normalize("NFC", raw):
+        notes.append(f"graded under the name {name!a}, because {quoted([raw])} is not safe as a file name")
+    elif name != mended:
+        notes.append(f"graded under the name {name!a}, because there is another {mended!a}")
+    return Submission(name, contents.files, tuple(notes), os.fsencode(place).decode("utf-8", "backslashreplace"))
+
+
+def _contents(place: Path) -> Contents:
+    try:
+        if place.is_symlink():
+            return Contents({}, ("it is a link: not followed",))
+        if place.is_dir():
+            return read_folder(place)
+        if place.suffix.lower() == ".zip" and place.is_file():
+            return read_zip(place)
+    except OSError as error:
+        return Contents({}, (f"it cannot be read: {error.strerror}",))
+    return Contents({}, ("it is neither a folder nor a zip: hand in a zip",))

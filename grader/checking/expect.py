@@ -1,0 +1,240 @@
+"""What a check expects of a returned value. Each function returns nothing when it holds, and raises CheckFailed.
+
+Comparisons are of bytes, dtype and shape in the judge's own memory, lengths first; NaN is never equal to anything
+unless it was expected in the same place. `what` names the call, e.g. "broadcast(src=1)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from grader.checking.failed import CheckFailed
+from grader.checking.show import tensor_text, value_text
+from grader.world.values import ReturnedTensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RTOL = {
+    "float64": 1e-9,
+    "float32": 1e-5,
+    "float16": 2e-2,
+    "bfloat16": 5e-2,
+    "complex64": 1e-5,
+    "complex128": 1e-9,
+}
+
+
+def tensor(value: Any, *, what: str, rank: int, contiguous: bool = True, outside_autograd: bool = True) -> Tensor:
+    """The tensor that a rank returned. Fails for anything else, and for one that is not contiguous or in autograd."""
+    if not isinstance(value, ReturnedTensor):
+        came = "None" if value is None else value_text(value)
+        raise CheckFailed(f"rank {rank}: {what} did not return a tensor", expected="a torch.Tensor", actual=came)
+    if contiguous and not value.contiguous:
+        raise CheckFailed(
+            f"rank {rank}: {what} returned a tensor that is not contiguous",
+            expected="a contiguous tensor",
+            actual=f"a view of shape {tuple(value.tensor.shape)} with gaps or in another order",
+            help="return tensor.contiguous(), or write into a fresh tensor",
+        )
+    if outside_autograd and value.requires_grad:
+        raise CheckFailed(
+            f"rank {rank}: the result of {what} takes part in autograd",
+            expected="a tensor with requires_grad False",
+            actual="a tensor with requires_grad True",
+            help="work on tensor.detach(), or under torch.no_grad()",
+        )
+    return value.tensor
+
+
+def same(value: Any, expected: Any, *, what: str, rank: int, **options: Any) -> None:
+    """The value is exactly `expected`: the same bits for tensors (dtype and shape too), `==` of one type for others.
+
+    options: contiguous, outside_autograd (see `tensor`).
+    """
+    if not _is_tensor(expected):
+        _same_plain(value, expected, what=what, rank=rank)
+        return
+    came = tensor(value, what=what, rank=rank, **options)
+    _same_form(came, expected, what=what, rank=rank)
+    import torch
+
+    equal = torch.eq(came, expected)
+    if expected.is_floating_point() or expected.is_complex():
+        equal |= torch.isnan(came) & torch.isnan(expected)
+    if not bool(equal.all()):
+        raise _wrong_values(came, expected, equal, what=what, rank=rank)
+
+
+def close(value: Any, expected: Tensor, *, what: str, rank: int, rtol: float | None = None, **options: Any) -> None:
+    """The tensor equals `expected` to within rtol · max|expected| in every element, with its dtype and shape.
+
+    The tolerance follows the largest expected number, so zeros never pass for numbers. rtol: by dtype if None.
+    NaN and infinities fail. Integer and boolean tensors are compared exactly.
+    """
+    if not (expected.is_floating_point() or expected.is_complex()):
+        same(value, expected, what=what, rank=rank, **options)
+        return
+    import torch
+
+    came = tensor(value, what=what, rank=rank, **options)
+    _same_form(came, expected, what=what, rank=rank)
+    if expected.numel() == 0:
+        return
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    rtol = rtol if rtol is not None else RTOL[str(expected.dtype).removeprefix("torch.")]
+    difference = (came.to(wide) - expected.to(wide)).abs()
+    within = difference <= rtol * expected.to(wide).abs().max()  # False where the difference is NaN
+    if not bool(within.all()):
+        raise _wrong_values(came, expected, within, what=what, rank=rank)
+
+
+def number(value: Any, expected: float, *, what: str, rank: int, rtol: float = 1e-12) -> None:
+    """A float (an int will do) that is `expected` up to rtol · |expected|."""
+    is_number = type(value) in (float, int)
+    if not is_number or not abs(value - expected) <= rtol * abs(expected):
+        raise CheckFailed(
+            f"rank {rank}: {what} is not the number expected",
+            expected=repr(expected),
+            actual=value_text(value),
+            help=_ratio_help(value, expected) if is_number else "return a float",
+        )
+
+
+def sequence(
+    value: Any, length: int, *, what: str, rank: int, kind: type[list[Any]] | type[tuple[Any, ...]] = list
+) -> Sequence[Any]:
+    """A list (or tuple, if `kind` says so) of exactly `length` entries."""
+    if type(value) is not kind or len(value) != length:
+        raise CheckFailed(
+            f"rank {rank}: {what} did not return a {kind.__name__} of {length}",
+            expected=f"a {kind.__name__} of {length}",
+            actual=f"{value_text(value)}",
+        )
+    return value
+
+
+def mapping(value: Any, *keys: str, what: str, rank: int) -> dict[str, Any]:
+    """The dict that a program of ours returned, with these keys. Fails if the submission spoilt it."""
+    if type(value) is not dict or not set(keys) <= value.keys():
+        raise CheckFailed(f"rank {rank}: {what} returned no result that can be read", actual=value_text(value))
+    return value
+
+
+def raised(value: Any, error: str, *, what: str, rank: int, naming: Sequence[str] = ()) -> None:
+    """`attempt` caught an error of class `error` (e.g. "ValueError") whose message holds each of `naming`."""
+    outcome = mapping(value, what=what, rank=rank)
+    classes = outcome.get("raised")
+    if not isinstance(classes, list) or not classes:
+        raise CheckFailed(
+            f"rank {rank}: {what} raised nothing",
+            expected=error,
+            actual=f"it returned {value_text(outcome.get('value'))}",
+            help=f"check the argument first and raise a {error} before anything is sent",
+        )
+    if error not in classes:
+        raise CheckFailed(
+            f"rank {rank}: {what} raised the wrong kind of error",
+            expected=error,
+            actual=f"{value_text(classes[0])}: {value_text(outcome.get('message'))}",
+            help=f"check the argument first and raise a {error} before anything is sent",
+        )
+    message = str(outcome.get("message"))
+    missing = [name for name in naming if name not in message]
+    if missing:
+        raise CheckFailed(
+            f"rank {rank}: the {error} of {what} does not name what came and what was expected",
+            expected=f"a message that holds {', '.join(missing)}",
+            actual=value_text(message),
+        )
+
+
+def returned(value: Any, *, what: str, rank: int) -> Any:
+    """The value that `attempt` took: fails where the call raised."""
+    outcome = mapping(value, what=what, rank=rank)
+    if "raised" in outcome:
+        raise CheckFailed(
+            f"rank {rank}: {what} raised {value_text(outcome['raised'][:1])}",
+            expected="no error",
+            actual=value_text(outcome.get("message")),
+        )
+    return outcome.get("value")
+
+
+def true(condition: bool, rationale: str, **fields: Any) -> None:
+    """Fails with `rationale` (and `expected`, `actual`, `help`) unless the condition holds."""
+    if not condition:
+        raise CheckFailed(rationale, **fields)
+
+
+def _is_tensor(value: Any) -> bool:
+    return type(value).__module__ == "torch" and hasattr(value, "numel")
+
+
+def _same_plain(value: Any, expected: Any, *, what: str, rank: int) -> None:
+    exact = type(value) is type(expected) or (type(expected) is Fraction and type(value) is int)
+    if not exact or value != expected:
+        raise CheckFailed(
+            f"rank {rank}: {what} did not return {value_text(expected)}",
+            expected=f"{type(expected).__name__} {value_text(expected)}",
+            actual=value_text(value) if value is None else f"{type(value).__name__} {value_text(value)}",
+        )
+
+
+def _same_form(came: Tensor, expected: Tensor, *, what: str, rank: int) -> None:
+    for part in ("shape", "dtype"):
+        have, want = getattr(came, part), getattr(expected, part)
+        if have != want:
+            text = tuple if part == "shape" else str
+            raise CheckFailed(
+                f"rank {rank}: the result of {what} has the wrong {part}",
+                expected=f"{part} {text(want)}",
+                actual=f"{part} {text(have)}",
+            )
+
+
+def _wrong_values(came: Tensor, expected: Tensor, right: Tensor, *, what: str, rank: int) -> CheckFailed:
+    import torch
+
+    wrong = int((~right).sum())
+    first = int((~right).reshape(-1).nonzero()[0]) if right.dim() else 0
+    where = f", the first at index {first} of the flattened tensor" if came.numel() > 1 else ""
+    hint = ""
+    if came.is_floating_point() or came.is_complex():
+        if bool(torch.isnan(came).any()) and not bool(torch.isnan(expected).any()):
+            hint = "there are NaNs: memory was read before it was written, or before the operation was done"
+        else:
+            hint = _common_ratio(came, expected)
+    return CheckFailed(
+        f"rank {rank}: {what} gave wrong values ({wrong} of {came.numel()}{where})",
+        expected=tensor_text(expected),
+        actual=tensor_text(came),
+        help=hint,
+    )
+
+
+def _common_ratio(came: Tensor, expected: Tensor) -> str:
+    """A hint where all values are wrong by one factor, as a missing or repeated division leaves them."""
+    import torch
+
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    have, want = came.to(wide).reshape(-1), expected.to(wide).reshape(-1)
+    large = want.abs() > 1e-3 * want.abs().max()
+    ratios = (have[large] / want[large]).abs()
+    if ratios.numel() < 2 or not bool(torch.isfinite(ratios).all()):
+        return ""
+    ratio = float(ratios.median())
+    if float((ratios - ratio).abs().max()) > 1e-3 * ratio or abs(ratio - 1) < 1e-3:
+        return ""
+    return _ratio_help(ratio, 1.0)
+
+
+def _ratio_help(value: float, expected: float) -> str:
+    if not expected or not value or value != value:
+        return ""
+    ratio = abs(value / expected)
+    if ratio > 1:
+        return f"every value is too large by the factor {ratio:.6g}"
+    return f"every value is too small by the factor {1 / ratio:.6g}"

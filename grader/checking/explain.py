@@ -1,0 +1,113 @@
+"""From a world's failure to the sentence that a student reads first."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from grader.checking.failed import CheckFailed
+from grader.checking.verdict import Status
+from grader.world import Failure, Frame, Kind, RankFailure
+
+MAX_WHERE = 6
+
+
+def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> CheckFailed:
+    """The outcome of a check whose world failed: verdict, rationale, where, and the full story for `output`."""
+    cause = failure.cause
+    unwritten = _unwritten(failure)
+    if unwritten:
+        return CheckFailed(f"{unwritten} is not written yet", unwritten=unwritten, output=failure.text())
+    if failure.stuck:
+        rationale, status = _stuck(failure), Status.TIMEOUT
+    else:
+        rationale, status = _first(cause), _status(cause)
+    case = cases[cause.finished] if cause.phase == "program" and cause.finished < len(cases) else ""
+    size = f"in a world of {world_size}" if world_size > 1 else "in a world of one rank"
+    return CheckFailed(
+        f"{rationale} ({size}{', ' + case if case else ''})",
+        where=_where(failure),
+        help=_help(failure),
+        status=status,
+        output=failure.text(everything=True),
+    )
+
+
+def _unwritten(failure: Failure) -> str:
+    """The function of the stub that raised NotImplementedError first, or ""."""
+    cause = failure.cause
+    own = failure.frames_of(cause)
+    return own[-1].function if cause.error_type == "NotImplementedError" and own else ""
+
+
+def _status(cause: RankFailure) -> Status:
+    if cause.kind is Kind.ENDED or cause.error_type in ("SystemExit", "KeyboardInterrupt"):
+        return Status.CRASH
+    return Status.FAIL
+
+
+def _first(cause: RankFailure) -> str:
+    phase = {"import": " while the module was imported", "join": " while it joined the process group"}
+    at = phase.get(cause.phase, "")
+    match cause.kind:
+        case Kind.RAISED if cause.error_type == "SystemExit":
+            return f"rank {cause.rank} left the interpreter with sys.exit{at}"
+        case Kind.RAISED:
+            message = f": {cause.message}" if cause.message else ""
+            return f"rank {cause.rank} raised {cause.error_type}{at}{message}"
+        case Kind.ENDED if cause.signal:
+            return f"rank {cause.rank} was ended by the signal {_signal_name(cause.signal)}{at}"
+        case Kind.ENDED:
+            return f"rank {cause.rank} left the interpreter with exit code {cause.exit_code}{at}"
+        case _:
+            return f"rank {cause.rank} returned something that cannot be read: {cause.message}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _stuck(failure: Failure) -> str:
+    waiting = sorted((failure.cause, *failure.others), key=lambda one: one.rank)
+    if any(one.phase == "import" for one in waiting):
+        return f"importing the module did not end within {failure.seconds:.0f} s"
+    ranks = ", ".join(str(one.rank) for one in waiting)
+    who = f"rank {ranks} had" if len(waiting) == 1 else f"ranks {ranks} had"
+    return f"{who} not finished after {failure.seconds:.0f} s"
+
+
+def _where(failure: Failure) -> str:
+    """A line for each rank that did not finish, at the submission's innermost line; the cause's first."""
+    lines = []
+    shown = (failure.cause, *failure.others) if failure.stuck else (failure.cause,)
+    for one in shown[:MAX_WHERE]:
+        frames = failure.frames_of(one)
+        if not frames:
+            lines.append(f"rank {one.rank}: outside your code")
+            continue
+        lines += [
+            f"rank {one.rank}: {_frame_text(failure, frame)}"
+            for frame in (frames[-1:] if failure.stuck else frames[-3:])
+        ]
+    return "\n".join(lines)
+
+
+def _frame_text(failure: Failure, frame: Frame) -> str:
+    text = failure.line_text(frame)
+    return f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else "")
+
+
+def _help(failure: Failure) -> str:
+    if failure.stuck:
+        return (
+            "each rank above waits at the line shown: find the operation that its peer should have started, "
+            "and make every send meet a receive in the same order on both sides"
+        )
+    if failure.cause.kind is Kind.ENDED and failure.cause.signal == signal.SIGABRT:
+        return (
+            "an abort inside an operation: do all ranks pass the same shape and dtype, and buffers of the right size?"
+        )
+    return ""

@@ -1,0 +1,111 @@
+"""Judging: one check on one submission, from the import of its module to the verdict."""
+
+from __future__ import annotations
+
+import shlex
+import time
+import traceback
+from pathlib import Path
+
+from grader.checking.catalog import ListedCheck
+from grader.checking.context import Check, Grading, joined_output
+from grader.checking.explain import explain
+from grader.checking.failed import CheckFailed
+from grader.checking.spec import CheckSpec
+from grader.checking.verdict import Status, Verdict
+from grader.world import Failure, InfraError, Program, World
+
+MAX_OUTPUT = 32 * 1024
+PUBLIC_PROGRAMS = Path("tests/public/programs")
+IMPORTED = Program(
+    b"def names(here):\n    return sorted(name for name in vars(here.submission) if not name.startswith('__'))\n",
+    "names",
+    "programs/names.py",
+)
+
+
+def judge(listed: ListedCheck, grading: Grading, *, seed: int, root: Path, shown_as: str = "") -> Verdict:
+    """Runs one check and says what became of it; never raises for anything that a submission does.
+
+    root:     the folder that holds `tests/`. shown_as: the submission's path in the replay command.
+    """
+    spec = listed.spec
+    programs = [root / listed.path.parent / "programs", root / PUBLIC_PROGRAMS]
+    check = Check(spec, grading, seed=seed, programs=programs)
+    began = time.monotonic()
+
+    def verdict(status: Status, failed: CheckFailed | None, output: str) -> Verdict:
+        return Verdict(
+            check=spec.name,
+            status=status,
+            points=spec.points if status is Status.PASS else 0,
+            possible=spec.points,
+            seconds=round(time.monotonic() - began, 3),
+            seed=seed,
+            explanation=failed.explanation if failed else None,
+            unwritten=failed.unwritten if failed else "",
+            output=output[:MAX_OUTPUT],
+            replay=replay_command(listed, seed, shown_as),
+        )
+
+    try:
+        _require(spec, grading)
+        listed.function(check)
+    except CheckFailed as failed:
+        return verdict(failed.status, failed, failed.output or check.output)
+    except InfraError as error:
+        return verdict(Status.INFRA, CheckFailed(f"the grader itself failed: {error}"), "")
+    except Exception as error:  # the check's own code: never the submission's fault, and never a zero
+        broken = CheckFailed(f"the check itself failed: {type(error).__name__}: {error}")
+        return verdict(Status.INFRA, broken, traceback.format_exc())
+    return verdict(Status.PASS, None, check.output)
+
+
+def replay_command(listed: ListedCheck, seed: int, shown_as: str) -> str:
+    """The command that runs this check again with the same inputs."""
+    words = ["pytest", listed.node_id, "--seed", str(seed)]
+    if shown_as:
+        words += ["--submission", shown_as]
+    return shlex.join(words)
+
+
+def _require(spec: CheckSpec, grading: Grading) -> None:
+    """Raises the module's own failure, without a world, where it is missing or does not import."""
+    module = spec.module
+    if module not in grading.names:
+        grading.names[module] = _names_of(module, grading)
+    found = grading.names[module]
+    if isinstance(found, CheckFailed):
+        raise found
+    missing = [name for name in spec.needs if name not in found]
+    if missing:
+        raise CheckFailed(
+            f"{module}.py does not define {', '.join(missing)}",
+            status=Status.SKIPPED,
+            help="keep the names of the stub: this check cannot run without them",
+        )
+
+
+def _names_of(module: str, grading: Grading) -> frozenset[str] | CheckFailed:
+    submission = grading.submission
+    if module in submission.problems:
+        return CheckFailed(submission.problems[module])
+    if module not in submission.files:
+        return CheckFailed(f"{module}.py was not handed in")
+    left = grading.time_left()
+    if left <= 0:
+        return CheckFailed("the time for this submission was spent before this check", status=Status.TIMEOUT)
+    world = World(
+        1,
+        submission=submission.module(module),
+        launcher=grading.launcher,
+        joined=False,
+        deadline=left,
+    )
+    outcome = world.run(IMPORTED)
+    if isinstance(outcome, Failure):
+        failed = explain(outcome, world_size=1)
+        failed.output = failed.output or joined_output(outcome.output)
+        return failed
+    names = outcome.values[0][0]
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()

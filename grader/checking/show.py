@@ -1,0 +1,48 @@
+"""Values as short text for a message: at most a few lines, whatever a submission returned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grader.world.failure import printable
+from grader.world.values import Foreign, ReturnedTensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MAX_NUMBERS = 16
+MAX_TEXT = 300
+
+
+def value_text(value: Any) -> str:
+    """One value of any kind that crosses the line of trust, in one or two lines."""
+    match value:
+        case ReturnedTensor():
+            return tensor_text(value.tensor)
+        case Foreign():
+            return f"an object of type {printable(value.type_name, 100)}"
+        case list() | tuple():
+            shown = ", ".join(value_text(child) for child in value[:6])
+            more = f", … ({len(value)} in all)" if len(value) > 6 else ""
+            opening, closing = "[]" if isinstance(value, list) else "()"
+            return printable(f"{opening}{shown}{more}{closing}", MAX_TEXT)
+        case _ if type(value).__module__ == "torch" and hasattr(value, "numel"):
+            return tensor_text(value)
+        case _:
+            return printable(repr(value), MAX_TEXT)
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """Shape, dtype and the first numbers: "float32 (2, 3): [[0, 1, 2], [3, 4, 5]]"."""
+    kind = str(tensor.dtype).removeprefix("torch.")
+    shape = tuple(tensor.shape)
+    flat = tensor.reshape(-1)
+    numbers = ", ".join(_number(number) for number in flat[:MAX_NUMBERS].tolist())
+    more = ", …" if flat.numel() > MAX_NUMBERS else ""
+    return f"{kind} {shape}: [{numbers}{more}]"
+
+
+def _number(number: Any) -> str:
+    if isinstance(number, float):
+        return f"{number:.6g}"
+    return str(number)

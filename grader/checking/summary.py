@@ -1,0 +1,122 @@
+"""The end of a run as text: the table of checks, each failure explained, and the score."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from grader.checking.spec import MODULES, CheckSpec
+from grader.checking.verdict import Status, Verdict
+
+WIDTH = 80
+LABEL = 10
+
+
+class Terminal(Protocol):
+    """What is used of pytest's terminal reporter."""
+
+    def write_line(self, line: str, **markup: bool) -> None: ...
+    def section(self, title: str, sep: str = "=", **markup: bool) -> None: ...
+
+
+def graded(spec: CheckSpec, verdict: Verdict) -> dict[str, Any]:
+    """A check's verdict as plain JSON values, for a report that travels between processes."""
+    return {
+        "verdict": verdict.to_json(),
+        "module": spec.module,
+        "statement": spec.statement,
+        "bonus": spec.bonus,
+        "hidden": spec.hidden,
+    }
+
+
+def explanation_text(verdict: Verdict) -> str:
+    """Rationale, expected, actual, where, help and the replay command, a labelled paragraph each."""
+    explanation = verdict.explanation
+    if explanation is None:
+        return ""
+    fields = [
+        ("", explanation.rationale),
+        ("expected", explanation.expected),
+        ("actual", explanation.actual),
+        ("where", explanation.where),
+        ("help", explanation.help),
+        ("again", verdict.replay),
+    ]
+    return "\n".join(_labelled(label, text) for label, text in fields if text)
+
+
+def _labelled(label: str, text: str) -> str:
+    if not label:
+        return textwrap.fill(text, WIDTH, break_on_hyphens=False) if "\n" not in text else text
+    indent = " " * LABEL
+    return textwrap.indent(text, indent).replace(indent, f"{label:<{LABEL}}", 1)
+
+
+def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
+    """The whole summary of these graded checks to a terminal."""
+    rows = [(report, Verdict.from_json(report["verdict"])) for report in reports]
+    rows.sort(key=lambda row: (MODULES.index(row[0]["module"]), row[0]["hidden"]))
+    terminal.section("points", sep="=")
+    for module in MODULES:
+        own = [row for row in rows if row[0]["module"] == module]
+        if own:
+            _write_module(module, own, terminal)
+    failures = [row for row in rows if row[1].status is not Status.PASS and not row[1].unwritten]
+    if failures:
+        terminal.section("what is wrong", sep="=")
+    for report, verdict in failures:
+        terminal.write_line("")
+        terminal.write_line(f"{verdict.check}: {verdict.status}", bold=True, red=True)
+        terminal.write_line(textwrap.fill(f"claim: {report['statement']}", WIDTH))
+        terminal.write_line(explanation_text(verdict))
+        if verdict.output and verdict.status is not Status.SKIPPED:
+            terminal.write_line("printed by the ranks, or where each of them was:")
+            for line in verdict.output.splitlines()[:30]:
+                terminal.write_line(f"  {line}")
+    _write_unwritten(rows, terminal)
+    terminal.section(score_line(rows), sep="=", bold=True)
+
+
+def _write_module(module: str, rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: Terminal) -> None:
+    rows = list(rows)
+    got, possible = _sum(rows)
+    terminal.write_line(f"{module + '.py':<66}{f'{got} / {possible}':>14}", bold=True)
+    for report, verdict in rows:
+        name = verdict.check.partition(".")[2] + (" (bonus)" if report["bonus"] else "")
+        word = "not written" if verdict.unwritten else str(verdict.status)
+        color = {"green": verdict.status is Status.PASS, "red": verdict.status is not Status.PASS}
+        terminal.write_line(f"  {word:<12} {name[:50]:<51}{f'{verdict.points} / {verdict.possible}':>14}", **color)
+
+
+def _write_unwritten(rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: Terminal) -> None:
+    """Functions that are not written yet: one line for each module."""
+    names: dict[str, dict[str, None]] = {}
+    for report, verdict in rows:
+        if verdict.unwritten:
+            names.setdefault(report["module"], {})[verdict.unwritten] = None
+    if names:
+        terminal.section("not written yet", sep="=")
+    for module, functions in names.items():
+        line = f"{module}.py: {', '.join(functions)}"
+        terminal.write_line(textwrap.fill(line, WIDTH, subsequent_indent="    "))
+
+
+def _sum(rows: Iterable[tuple[dict[str, Any], Verdict]]) -> tuple[int, int]:
+    counted = [verdict for _, verdict in rows if verdict.status is not Status.NOT_RUN]
+    return sum(verdict.points for verdict in counted), sum(verdict.possible for verdict in counted)
+
+
+def score_line(rows: Sequence[tuple[dict[str, Any], Verdict]]) -> str:
+    """ "52 of 60 public points, 10 of 10 hidden points, 3 bonus points"; only what was run."""
+    parts = []
+    for hidden, word in ((False, "public"), (True, "hidden")):
+        own = [row for row in rows if row[0]["hidden"] is hidden and not row[0]["bonus"]]
+        if own:
+            got, possible = _sum(own)
+            parts.append(f"{got} of {possible} {word} points")
+    bonus = [row for row in rows if row[0]["bonus"]]
+    if bonus:
+        parts.append(f"{_sum(bonus)[0]} bonus points")
+    return ", ".join(parts)

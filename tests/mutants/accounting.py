@@ -1,0 +1,6 @@
+"""Mutants and variants of accounting.py."""
+
+from tests.mutants.mutant import Edit, Mutant, Variant
+
+MUTANTS: list[Mutant] = []
+VARIANTS: list[Variant] = []

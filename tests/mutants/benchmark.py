@@ -1,0 +1,6 @@
+"""Mutants and variants of benchmark.py."""
+
+from tests.mutants.mutant import Edit, Mutant, Variant
+
+MUTANTS: list[Mutant] = []
+VARIANTS: list[Variant] = []
