@@ -12,33 +12,27 @@ Of n rows, rank r owns n // W + (1 if r < n % W else 0), in rank order; W is the
 
 from __future__ import annotations
 
-# BEGIN SOLUTION
-import threading
-import weakref
-
-# END SOLUTION
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-# BEGIN SOLUTION
-# STUB: from typing import Any
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-# END SOLUTION
 import torch
-
-# BEGIN SOLUTION
-# STUB: import torch.distributed as dist  # noqa: F401  (for your solution)
-import torch.distributed as dist
-
-# END SOLUTION
 from torch import Tensor, nn
 
+from grader.given import Group
+
 # BEGIN SOLUTION
-# STUB: from grader.given import Group
-from grader.given import Group, exchange_sizes, piece_range
+# STUB: # What your solution needs comes here, torch.distributed as dist first of all.
+# isort: split
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch.distributed as dist
+
+from grader.given import exchange_sizes, piece_range
 
 # END SOLUTION
 
@@ -86,7 +80,7 @@ def broadcast_module(module: nn.Module, src: int = 0, *, group: Group = None) ->
         # Backends send memory, not elements: gloo mixes up the elements of other layouts without a word.
         message = elements.contiguous()
         dist.broadcast(message, group_src=src, group=group)
-        if message.data_ptr() != elements.data_ptr():
+        if message is not elements:
             elements.copy_(message)
     # END SOLUTION
 
@@ -351,7 +345,7 @@ def _finish(reduction: _Reduction, group: Group) -> None:
     work, flat, parameters = reduction
     work.wait()
     flat /= dist.get_world_size(group)
-    pieces = flat.split([parameter.numel() for parameter in parameters])
+    pieces = torch.split(flat, [parameter.numel() for parameter in parameters])
     for parameter, piece in zip(parameters, pieces, strict=True):
         parameter.grad = torch.empty_like(parameter).copy_(piece.view(parameter.shape))
 
@@ -361,6 +355,13 @@ class _NoSync:
     """How many `no_sync()` contexts of a wrapper are open; 0 is outside."""
 
     depth: int = 0
+
+
+_SECOND_BACKWARD = (
+    "a second backward() before synchronize_gradients(): gradients of the first are in flight, and what this one "
+    "adds to them would be lost. Call synchronize_gradients() after each backward(), or run every backward() but "
+    "the last inside no_sync()"
+)
 
 
 class _Overlap:
@@ -396,7 +397,7 @@ class _Overlap:
             if overlap is not None:
                 overlap._gradient_ready(index)
 
-        handle = parameter.register_post_accumulate_grad_hook(on_gradient)
+        handle = parameter.register_post_accumulate_grad_hook(on_gradient)  # type: ignore[no-untyped-call]
         weakref.finalize(self, handle.remove)
 
     def _gradient_ready(self, index: int) -> None:
@@ -426,30 +427,26 @@ class _Overlap:
         self._begin_step()
 
 
-_SECOND_BACKWARD = (
-    "a second backward() before synchronize_gradients(): gradients of the first are in flight, and what this one "
-    "adds to them would be lost. Call synchronize_gradients() after each backward(), or run every backward() but "
-    "the last inside no_sync()"
-)
-
-
-_Memory = tuple[torch.device, torch.dtype, int, tuple[tuple[int, int], ...]]
+_Memory = tuple[torch.device, int, tuple[tuple[int, int], ...]]
 
 
 def _memory_of(tensor: Tensor) -> _Memory:
-    """Names the memory that a tensor's elements occupy: the same for w, w.view(-1) and w.t().
+    """Names the bytes that a tensor's elements occupy: the same for w, w.view(-1), w.t() and w.view(dtype).
 
-    Steps in memory are sorted, and steps that follow each other without a gap are joined.
+    A tensor visits memory in steps: `count` times, `stride` bytes apart. Steps that follow each other without a
+    gap are joined, from the smallest.
     """
-    steps: list[tuple[int, int]] = []  # (stride, size)
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if stride == 0 or size == 1:
+    element_size = tensor.element_size()
+    steps = [(1, element_size)]
+    for stride, count in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if stride == 0 or count == 1:
             continue
-        if steps and stride == steps[-1][0] * steps[-1][1]:
-            steps[-1] = (steps[-1][0], steps[-1][1] * size)
+        inner_stride, inner_count = steps[-1]
+        if stride * element_size == inner_stride * inner_count:
+            steps[-1] = (inner_stride, inner_count * count)
         else:
-            steps.append((stride, size))
-    return tensor.device, tensor.dtype, tensor.data_ptr(), tuple(steps)
+            steps.append((stride * element_size, count))
+    return tensor.device, tensor.data_ptr(), tuple(steps)
 
 
 def _trainable(module: nn.Module) -> list[nn.Parameter]:

@@ -1,0 +1,1 @@
+"""Submissions in, judges at work, verdicts into the gradebook."""

@@ -185,6 +185,16 @@ def read(path: Path) -> Book:
         return _read(connection)
 
 
+def set_aside(path: Path) -> None:
+    """Renames the gradebook at `path`, if there is one, to "gradebook.previous.db"; it replaces an earlier such."""
+    for suffix in ("", "-wal", "-shm"):  # SQLite finds the other two by name
+        present = path.with_name(path.name + suffix)
+        previous = path.with_name(f"{path.stem}.previous{path.suffix}{suffix}")
+        previous.unlink(missing_ok=True)
+        if present.exists():
+            present.rename(previous)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         return sqlite3.connect(path, isolation_level=None, timeout=30)

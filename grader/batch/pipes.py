@@ -40,7 +40,7 @@ class Tail(asyncio.Protocol):
 @contextlib.asynccontextmanager
 async def reading(pipe: IO[bytes], protocol: asyncio.BaseProtocol) -> AsyncIterator[None]:
     """The event loop feeds `protocol` from `pipe`."""
-    transport, _ = await asyncio.get_running_loop().connect_readpipe(lambda: protocol, pipe)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
     try:
         yield
     finally:

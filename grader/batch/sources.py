@@ -32,6 +32,10 @@ class Found:
     submissions: tuple[Submission, ...]
     ignored: tuple[str, ...]
 
+    def sentences(self) -> list[str]:
+        """All that staff should read before grading begins."""
+        return [f"{found.name}: {note}" for found in self.submissions for note in found.notes] + list(self.ignored)
+
 
 def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
     """All submissions at `sources`. A place that two sources lead to counts once; `exclude` does not count.
@@ -44,6 +48,8 @@ def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
     places: dict[Path, None] = {}
     unwanted = {path.resolve() for path in exclude}
     for source in sources:
+        if source.resolve() in unwanted:
+            raise SourceError(f"{source} is where the results go: it cannot be a source too")
         found = [place for place in _places(source, ignored) if place not in unwanted]
         if not found:
             raise SourceError(f"{source} holds no submission: neither module files nor folders nor zips")
@@ -92,7 +98,7 @@ def _holds_modules(folder: Path) -> bool:
 def _take(place: Path, taken: Collection[str]) -> Submission:
     contents = _contents(place)
     notes = list(contents.notes)
-    raw = place.name if place.is_dir() else place.stem
+    raw = place.name if place.is_dir() else _stem(place)
     mended = safe_name(raw)
     name = unique_name(mended, taken)
     if mended != unicodedata.normalize("NFC", raw):
@@ -100,6 +106,13 @@ def _take(place: Path, taken: Collection[str]) -> Submission:
     elif name != mended:
         notes.append(f"graded under the name {name!a}, because there is another {mended!a}")
     return Submission(name, contents.files, tuple(notes), os.fsencode(place).decode("utf-8", "backslashreplace"))
+
+
+def _stem(archive: Path) -> str:
+    """The file's name without the endings that archives have, however many ("ada.tar.gz")."""
+    while archive.suffix.lower() in (".zip", *OTHER_ARCHIVES):
+        archive = archive.with_suffix("")
+    return archive.name
 
 
 def _contents(place: Path) -> Contents:

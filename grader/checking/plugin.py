@@ -155,6 +155,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         stream.started(listed.spec.name)
     verdict = pyfuncitem.config.stash[GRADER].judge(listed)
     pyfuncitem.stash[VERDICT] = verdict
+    pyfuncitem.user_properties += [  # --junitxml writes them
+        ("check", verdict.check),
+        ("verdict", str(verdict.status)),
+        ("points", verdict.points),
+        ("possible", verdict.possible),
+    ]
     if stream:
         stream.fell(verdict)
     match verdict.status:
@@ -170,17 +176,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Puts the verdict on the report, and points into the properties that --junitxml writes."""
+    """Puts the verdict on the report."""
     report = yield
     if call.when == "call" and VERDICT in item.stash:
-        verdict, spec = item.stash[VERDICT], item.stash[LISTED].spec
-        vars(report)["graded"] = summary.graded(spec, verdict)  # attributes travel with a report
-        report.user_properties += [
-            ("check", spec.name),
-            ("verdict", str(verdict.status)),
-            ("points", verdict.points),
-            ("possible", verdict.possible),
-        ]
+        # attributes travel with a report
+        vars(report)["graded"] = summary.graded(item.stash[LISTED].spec, item.stash[VERDICT])
     return report
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from jinja2 import Environment
 
 from grader.checking.spec import MODULES, CheckSpec
-from grader.handout import contract, leaks, notebook, pages, questions, stubs
+from grader.handout import leaks, notebook, pages, questions, stubs, tags
+from grader.handout.contract import read_contract
 
+TEMPLATES = Path("handouts/templates")
 CODE_CELLS = ("folder", "stub", "checks")  # templates/cells/NAME.py.j2
 
 
@@ -29,24 +31,25 @@ def plan_pages(root: Path, checks: Sequence[CheckSpec]) -> dict[str, str]:
     shows a line of a solution, and whatever the parts raise.
     """
     sources = stubs.read_sources(root / "reference")
-    templates = root / "handouts" / "templates"
-    choices = templates / "choices.toml"
+    stub_texts = stubs.build_stubs(sources)
+    hidden = leaks.hidden_lines(sources)
     course = pages.Course(
-        stubs=stubs.build_stubs(sources),
+        contracts={module: read_contract(tags.stub(sources[f"{module}.py"], f"{module}.py")) for module in MODULES},
         checks=tuple(checks),
-        questions=tuple(questions.read_questions(choices.read_text(encoding="utf-8"), choices.name)),
+        questions=_read_questions(root),
     )
     _refuse_unknown_names(course)
-    environment = pages.template_environment(templates)
+    environment = pages.template_environment(root / TEMPLATES)
     files = {"index.md": pages.render_index(environment, course)}
+    _refuse_leaks("index.md", files["index.md"], hidden)
     for module in MODULES:
-        files[f"{module}.md"] = pages.render_page(environment, course, module, notebook=False)
+        page = pages.render_page(environment, course, module, notebook=False)
         text = pages.render_page(environment, course, module, notebook=True)
-        cells = _code_cells(environment, course, module)
-        _refuse_leaks(f"{module}.ipynb", "\n".join([text, *cells.values()]), sources)
+        cells = _code_cells(environment, module, stub_texts[f"{module}.py"])
+        _refuse_leaks(f"{module}.md", page, hidden)
+        _refuse_leaks(f"{module}.ipynb", "\n".join([text, *cells.values()]), hidden)
+        files[f"{module}.md"] = page
         files[f"{module}.ipynb"] = notebook.build_notebook(module, text, cells)
-    for name in ("index.md", *(f"{module}.md" for module in MODULES)):
-        _refuse_leaks(name, files[name], sources)
     return files
 
 
@@ -64,8 +67,12 @@ def write(files: Mapping[str, str], folder: Path) -> list[str]:
     return changed
 
 
-def _code_cells(environment: Environment, course: pages.Course, module: str) -> dict[str, str]:
-    stub = course.stubs[f"{module}.py"]
+def _read_questions(root: Path) -> tuple[questions.Question, ...]:
+    path = root / TEMPLATES / "choices.toml"
+    return tuple(questions.read_questions(path.read_text(encoding="utf-8"), path.name))
+
+
+def _code_cells(environment: Environment, module: str, stub: str) -> dict[str, str]:
     return {
         name: environment.get_template(f"cells/{name}.py.j2").render(module=module, stub=stub) for name in CODE_CELLS
     }
@@ -73,14 +80,14 @@ def _code_cells(environment: Environment, course: pages.Course, module: str) -> 
 
 def _refuse_unknown_names(course: pages.Course) -> None:
     for check in course.checks:
-        defined = contract.read_contract(course.stubs[f"{check.module}.py"]).names()
+        defined = course.contracts[check.module].names()
         for name in check.needs:
             if name not in defined:
                 raise HandoutError(f"check {check.name} needs {name}, which {check.module}.py does not define")
 
 
-def _refuse_leaks(name: str, text: str, sources: Mapping[str, str]) -> None:
-    for leak in leaks.find_leaks(text, sources):
+def _refuse_leaks(name: str, text: str, hidden: Sequence[leaks.HiddenLine]) -> None:
+    for leak in leaks.find_leaks(text, hidden):
         raise HandoutError(f"{name} shows {leak.filename}:{leak.line}, a line of the solution: {leak.text}")
 
 

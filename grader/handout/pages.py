@@ -9,15 +9,15 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.checking.spec import MODULES, CheckSpec
-from grader.handout.contract import Contract, read_contract
+from grader.handout.contract import Contract
 from grader.handout.questions import Question
 
 
 @dataclass(frozen=True)
 class Course:
-    """All that the pages are made of: stubs by filename, every check, and the questions."""
+    """All that the pages are made of: each module's contract, every check, and the questions."""
 
-    stubs: dict[str, str]
+    contracts: dict[str, Contract]
     checks: tuple[CheckSpec, ...]
     questions: tuple[Question, ...]
 
@@ -49,21 +49,20 @@ def render_page(environment: Environment, course: Course, module: str, *, notebo
         module=module,
         modules=MODULES,
         notebook=notebook,
-        contract=read_contract(course.stubs[f"{module}.py"]),
+        contract=course.contracts[module],
         public=[check for check in checks if not check.hidden],
         hidden=[check for check in checks if check.hidden],
         points=total_points(checks),
+        bonus=total_points(checks, bonus=True),
         questions=course.questions,
     )
 
 
 def render_index(environment: Environment, course: Course) -> str:
     """The first page: rules for every function, the modules and their points, how to begin."""
-    contracts: dict[str, Contract] = {module: read_contract(course.stubs[f"{module}.py"]) for module in MODULES}
     by_module = {module: [check for check in course.checks if check.module == module] for module in MODULES}
     return environment.get_template("index.md.j2").render(
         modules=MODULES,
-        contracts=contracts,
         points={module: total_points(checks) for module, checks in by_module.items()},
         bonus={module: total_points(checks, bonus=True) for module, checks in by_module.items()},
         total=total_points(course.checks),

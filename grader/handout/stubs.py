@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.checking.spec import MODULES
 from grader.handout import tags
 from grader.handout.contract import is_public
-from grader.handout.leaks import find_leaks
+from grader.handout.leaks import find_leaks, hidden_lines
 from grader.handout.tags import SourceError
 
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
@@ -31,11 +31,12 @@ def build_stubs(sources: dict[str, str]) -> dict[str, str]:
     NotImplementedError with a sentence; and where a line of a solution can be read in a stub.
     """
     stubs = {}
+    hidden = hidden_lines(sources)
     for filename, source in sources.items():
         bare = tags.stub(source, filename)
         _check_contract(source, bare, filename)
         text = with_instructions(bare, filename.removesuffix(".py"))
-        for leak in find_leaks(text, sources):
+        for leak in find_leaks(text, hidden):
             raise SourceError(leak.filename, leak.line, f"the stub of {filename} shows this line: {leak.text}")
         stubs[filename] = text
     return stubs

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-
-# Windows on a screen need half of X11, and no submission opens one.
-LEFT_OUT = ("_tkinter",)
-
-
-def objects_in(trees: Iterable[Path]) -> Iterator[Path]:
-    """Every shared object in these files and folders, except those of modules in LEFT_OUT."""
-    for tree in trees:
-        for path in sorted(tree.rglob("*.so*")) if tree.is_dir() else [tree]:
-            if ".so" in path.suffixes and not path.name.startswith(LEFT_OUT) and path.is_file():
-                yield path
 
 
 def libraries_of(loader: Path, objects: Iterable[Path]) -> dict[str, Path]:

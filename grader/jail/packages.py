@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOTS = ("torch", "numpy", "safetensors")
+
+
+@dataclass(frozen=True)
+class Packages:
+    """entries: files and folders, by their path below site-packages. objects: the shared objects within them."""
+
+    entries: dict[str, Path]
+    objects: list[Path]
 
 
 def required(roots: Iterable[str], requires: Callable[[str], Sequence[str]]) -> list[str]:
@@ -31,7 +41,7 @@ def required(roots: Iterable[str], requires: Callable[[str], Sequence[str]]) -> 
     return found
 
 
-def top_level(files: Iterable[Path]) -> set[Path]:
+def top_level(files: Iterable[str]) -> set[str]:
     """The entries of site-packages that hold `files` (paths relative to it).
 
     Left out: what lies elsewhere (scripts), and .pth files, which would run code at start. Of the compiled files
@@ -39,36 +49,40 @@ def top_level(files: Iterable[Path]) -> set[Path]:
     """
     entries = set()
     for file in files:
-        first = file.parts[0]
-        if first == ".." or file.is_absolute() or file.suffix == ".pth":
+        first = file.partition("/")[0]
+        if first in ("", "..") or file.endswith(".pth"):
             continue
-        entries.add(file if first == "__pycache__" else Path(first))
+        entries.add(file if first == "__pycache__" else first)
     return entries
 
 
-def installed_entries(roots: Iterable[str] = ROOTS) -> dict[Path, Path]:
-    """Where each entry of the packages that `roots` need lies on this machine, by its path below site-packages.
+def installed(roots: Sequence[str] = ROOTS) -> Packages:
+    """The packages that `roots` need, as they lie on this machine.
 
     Raises importlib.metadata.PackageNotFoundError for a root that is not installed, and ValueError for one whose
     installer recorded no files.
     """
-    roots = tuple(roots)
-    for name in roots:
-        importlib.metadata.distribution(name)
-    entries: dict[Path, Path] = {}
+    entries: dict[str, Path] = {}
+    objects: list[Path] = []
     for name in required(roots, _requires):
         try:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
+            if name in roots:
+                raise
             continue  # torch runs without some of what it names
-        files = distribution.files
-        if not files:
+        record = distribution.read_text("RECORD")
+        if record is None:
             raise ValueError(f"{name} has no record of its files; install it with pip")
-        for entry in top_level(Path(file) for file in files):
-            place = Path(str(distribution.locate_file(str(entry))))
-            if place.exists():
-                entries.setdefault(entry, place.resolve())
-    return entries
+        files = [row[0] for row in csv.reader(record.splitlines()) if row]
+        places = {entry: Path(str(distribution.locate_file(entry))) for entry in sorted(top_level(files))}
+        entries |= {entry: place.resolve() for entry, place in places.items() if place.exists()}
+        objects += [
+            Path(str(distribution.locate_file(file)))
+            for file in files
+            if file.endswith(".so") or ".so." in file.rpartition("/")[2]
+        ]
+    return Packages(entries, objects)
 
 
 def _requires(name: str) -> Sequence[str]:

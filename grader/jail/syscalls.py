@@ -48,6 +48,13 @@ REFUSED: dict[str, tuple[int, int | None]] = {
     "kcmp": (312, 272),
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
+    # the share of the processor that its warden, or another rank, gets
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
     # namespaces and mounts
     "unshare": (272, 97),
     "setns": (308, 268),

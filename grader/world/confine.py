@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
+import socket
+import struct
 import sys
 from collections.abc import Iterable, Mapping
 
@@ -20,14 +23,16 @@ PRIVATE_TMP_BYTES = 64 * 2**20
 PRIVATE_TMP_FILES = 4096  # an unbounded number of empty files would cost kernel memory
 PRIVATE_FOLDERS = ("/tmp", "/dev/shm")
 
-# From linux/prctl.h, linux/sched.h, linux/mount.h, linux/capability.h and linux/seccomp.h.
+# From linux/prctl.h, linux/seccomp.h, linux/sched.h, linux/mount.h and linux/capability.h.
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 36, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL, _SECCOMP_MODE_FILTER, _SIGKILL = 4, 2, 9
-_CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
+_CLONE_NEWNS, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _CAPABILITY_VERSION_3 = 0x20080522
-_CAPABILITIES = {"SETPCAP": 8, "SYS_ADMIN": 21}
+_CAPABILITIES = {"SETPCAP": 8, "NET_ADMIN": 12, "SYS_ADMIN": 21}
+# From linux/sockios.h and linux/if.h.
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP, _IFREQ = 0x8913, 0x8914, 1, "16sh22x"
 
 
 def die_with_parent() -> None:
@@ -78,6 +83,18 @@ def private_tmp(size_bytes: int = PRIVATE_TMP_BYTES) -> None:
         _check(libc.mount(b"tmpfs", folder.encode(), b"tmpfs", flags, options), f"a private {folder}")
 
 
+def private_network() -> None:
+    """From here on this process and its children have a network of their own: a loopback interface, nothing else.
+
+    No connection, port or abstract socket is shared with another world. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN.
+    """
+    _check(_libc().unshare(_CLONE_NEWNET), "a network of its own")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack(_IFREQ, b"lo", 0))
+        (_, flags) = struct.unpack(_IFREQ, request)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack(_IFREQ, b"lo", flags | _IFF_UP))
+
+
 def drop_privileges() -> None:
     """Gives up every capability for good, also for what is executed later. Needs CAP_SETPCAP."""
     capability = 0
@@ -91,7 +108,7 @@ def drop_privileges() -> None:
 
 
 def become_user(uid: int, gid: int, keep: Iterable[str] = ()) -> None:
-    """Turns root into an ordinary user with only the capabilities in `keep` ("SYS_ADMIN", "SETPCAP")."""
+    """Turns root into an ordinary user with only the capabilities in `keep` ("SYS_ADMIN", …)."""
     _prctl(_PR_SET_KEEPCAPS, 1)
     os.setgroups([])
     os.setresgid(gid, gid, gid)
@@ -130,11 +147,12 @@ def load_filter(seccomp: bytes) -> None:
 def apply(confinement: Confinement) -> None:
     """Confines this process and whatever it forks later, as `confinement` says; an empty one changes nothing.
 
-    With a pid namespace this process is its process 1 (see `enter_pid_namespace`), has CAP_SYS_ADMIN and
-    CAP_SETPCAP, and has neither afterwards. Raises OSError rather than leave a part undone.
+    With a pid namespace this process is its process 1 (see `enter_pid_namespace`) and has CAP_SYS_ADMIN,
+    CAP_NET_ADMIN and CAP_SETPCAP, of which none is left. Raises OSError rather than leave a part undone.
     """
     if confinement.pid_namespace:
         private_tmp()
+        private_network()
     apply_limits(confinement.limits)
     if confinement.pid_namespace:
         drop_privileges()

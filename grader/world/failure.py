@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]")
+# all but newline, tab and printable characters; also those that reorder or hide text, and lone surrogates
+_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 LOST_PEER = re.compile(r"Connection (closed|reset|refused)|Broken pipe|connectFullMesh failed", re.IGNORECASE)
 GAVE_UP_WAITING = re.compile(r"[Tt]imed out|Timeout|timeout")
 MAX_MESSAGE = 2000
@@ -18,7 +19,12 @@ MAX_FRAMES = 30
 def printable(text: str, limit: int = MAX_MESSAGE) -> str:
     """`text` without control characters (they are shown as an escape), cut at `limit` characters."""
     cut = text if len(text) <= limit else text[:limit] + " …"
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", cut)
+    return _CONTROL.sub(
+        lambda found: (
+            found[0].encode("ascii", "backslashreplace").decode() if ord(found[0]) > 127 else f"\\x{ord(found[0]):02x}"
+        ),
+        cut,
+    )
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ class Launcher:
         self._control: socket.socket | None = None
         self._ready = False
 
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process, or the jail's that holds it; None before it is started."""
+        return self._process.pid if self._process is not None else None
+
     def begin(self) -> None:
         """Starts the zygote without waiting for it, so that its imports run beside the judge's own."""
         if self._process is not None:
@@ -84,10 +89,11 @@ class Launcher:
     def _why(self) -> str:
         """Ends what is left of the zygote and says what it wrote last."""
         process = self._process
-        self.close()
         if process is None or process.stderr is None:
             return "the zygote did not start"
+        process.kill()
         lines = process.stderr.read().decode(errors="replace").strip().splitlines()
+        self.close()
         last = lines[-1] if lines else f"it ended with code {process.returncode} and wrote nothing"
         return f"the process that ranks are forked from did not start or has gone: {last}"
 
@@ -102,6 +108,8 @@ class Launcher:
             # Its end ends every warden, by the parent-death signal, and every rank with its warden.
             process.kill()
             process.wait()
+            if process.stderr is not None:
+                process.stderr.close()
             atexit.unregister(self.close)
 
     def __enter__(self) -> Self:

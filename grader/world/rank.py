@@ -1,8 +1,8 @@
 """What one rank does, from its fork to its end. Runs on the jail's side of the line of trust; decides nothing.
 
-On its channel a rank hears {"task"}, then {"go"}, then {"end"}; it says {"event": "ready"}, a "value" per case,
-and "done" or "failed". Between "ready" and "go" it waits until all ranks are ready, and between "done" and "end"
-until all are done: a rank that left at once would break its peers' connections and take the blame from the cause.
+On its channel a rank hears {"task"} and then {"go"}; it says {"event": "ready"}, a "value" per case, and "done" or
+"failed". Between "ready" and "go" it waits until all ranks are ready, and after "done" or "failed" until the judge
+ends the world: a rank that left at once would break its peers' connections and take the blame from the cause.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run_rank(
 
     place: a path that belongs to this world, for `Here.init_method`.
     """
-    faulthandler.enable(file=stack_file, all_threads=False)
+    faulthandler.enable(file=stack_file, all_threads=True)  # an abort is often in a thread of gloo
     faulthandler.register(STACK_SIGNAL, file=stack_file, all_threads=True)
     _tell_of_exits(stack_file)
     phase = ["start"]
@@ -77,8 +77,9 @@ def _work(
         submission = load_module(named["name"], base64.b64decode(named["source"]), named["file_name"])
     phase[0] = "join"
     timeout = timedelta(seconds=head["group_timeout"])
+    meeting = ClientStore(store)  # held here: torch keeps its C++ half alone
     if head["joined"]:
-        join(ClientStore(store), rank=rank, world_size=world_size, timeout=timeout)
+        join(meeting, rank=rank, world_size=world_size, timeout=timeout)
     phase[0] = "program"
     program = load_module("program", base64.b64decode(head["program"]["source"]), head["program"]["file_name"])
     function = getattr(program, head["program"]["function"])

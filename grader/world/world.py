@@ -137,8 +137,8 @@ class _Run:
             self._lines.poll(left)
 
     def _returned(self) -> Returned | Failure:
-        lines, record = self._lines, self._record
-        lines.tell_all({"end": True})
+        record = self._record
+        self._lines.stop()  # every value and all output has been sent; nobody needs to leave by itself
         self._until(lambda: record.warden_gone, time.monotonic() + END_SECONDS)
         values = []
         for rank, messages in enumerate(record.values):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from grader.checking.spec import MODULES
 from grader.handout.cli import handout
-from grader.handout.leaks import find_leaks
+from grader.handout.leaks import find_leaks, hidden_lines
 from grader.handout.stubs import build_stubs, with_instructions
 from grader.handout.tags import SourceError
 
@@ -75,19 +75,38 @@ def test_a_faulty_source_is_refused_with_its_line(old: str, new: str, message: s
     assert str(caught.value).startswith(message)
 
 
-def test_a_solution_line_outside_its_tags_is_a_leak_only_where_it_is_hidden_elsewhere():
-    hidden = {"m.py": MODULE}
-    assert [(leak.filename, leak.line) for leak in find_leaks("return 3.1415926536*radius*radius", hidden)] == [
-        ("m.py", 9)
+def test_a_solution_line_that_others_show_anyway_is_no_leak():
+    line = "return 3.1415926536*radius*radius"
+    leaks = find_leaks(line, hidden_lines({"m.py": MODULE}))
+    assert [(leak.filename, leak.line, leak.text) for leak in leaks] == [
+        ("m.py", 9, "return 3.1415926536 * radius * radius")
     ]
-    shown = MODULE + '\n\ndef again(radius):\n    """Again."""\n    return 3.1415926536 * radius * radius\n'
-    assert find_leaks("return 3.1415926536*radius*radius", {"m.py": MODULE, "n.py": shown}) == []
+    given = MODULE + '\n\ndef again(radius):\n    """Again."""\n    return 3.1415926536 * radius * radius\n'
+    assert find_leaks(line, hidden_lines({"m.py": MODULE, "n.py": given})) == []
 
 
 def test_leaks_are_found_by_tokens_in_any_kind_of_text():
-    assert find_leaks("```\n  return   3.1415926536\n    * radius * radius\n```", {"m.py": MODULE})
-    assert find_leaks("A hint: pi to ten decimals is enough for a circle.", {"m.py": MODULE})
-    assert not find_leaks("return 3.1415926536 * radius * radius_2", {"m.py": MODULE})
+    hidden = hidden_lines({"m.py": MODULE})
+    assert find_leaks("```\n  return   3.1415926536\n    * radius * radius\n```", hidden)
+    assert find_leaks("A hint: pi to ten decimals is enough for a circle.", hidden)
+    assert not find_leaks("return 3.1415926536 * radius * radius_2", hidden)
+
+
+def test_a_line_with_a_comment_is_found_without_it_and_so_is_the_comment():
+    source = MODULE.replace("radius * radius\n", "radius * radius  # the square times pi, once and for all\n")
+    hidden = hidden_lines({"m.py": source})
+    assert find_leaks("return 3.1415926536 * radius * radius", hidden)
+    assert find_leaks("The square times pi, once and for all: the square times pi, once and for all.", hidden)
+
+
+def test_the_opening_of_a_bracket_may_stand_in_the_stub():
+    answers = "# BEGIN SOLUTION\n# STUB: ANSWERS: dict[str, str] = {}\nANSWERS: dict[str, str] = {\n"
+    answers += '    "first_question_on_rings": "b",\n}\n# END SOLUTION\n'
+    stub = build_stubs({"m.py": f"{MODULE}\n\n{answers}"})["m.py"]
+    assert stub.endswith("ANSWERS: dict[str, str] = {}\n")
+    hidden = hidden_lines({"m.py": f"{MODULE}\n\n{answers}"})
+    assert find_leaks('{"first_question_on_rings":"b", "second": "a"}', hidden)
+    assert not find_leaks('{"first_question_on_rings":"c", "second": "a"}', hidden)
 
 
 def test_stubs_command_writes_and_then_finds_nothing_to_do(root: Path):

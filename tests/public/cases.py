@@ -31,3 +31,12 @@ def tensor(check: Check, rank: int, shape: Sequence[int], dtype: str = "float32"
     if kind.is_complex:
         numbers = torch.complex(numbers, torch.rand(count, generator=generator, dtype=torch.float64))
     return numbers.to(kind).reshape(tuple(shape))
+
+
+def signed(check: Check, rank: int, shape: Sequence[int], dtype: str = "float32", path: object = ()) -> torch.Tensor:
+    """As `tensor`, each number with a random sign: which rank holds the largest differs from element to element."""
+    import torch
+
+    numbers = tensor(check, rank, shape, dtype, path)
+    signs = 2 * torch.randint(0, 2, numbers.shape, generator=check.generator(rank, path, "signs")) - 1
+    return numbers * signs.to(numbers.dtype)

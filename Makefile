@@ -1,0 +1,45 @@
+# `make demo` and `make test` set themselves up: the first call makes .venv, later ones reuse it.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: setup demo test bench lint handouts stubs samples clean
+
+setup: .venv/ready samples
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[staff,dev]'
+	touch $@
+
+samples: .venv/ready
+	$(BIN)/python -m tests.sample_edits
+
+demo: setup
+	$(BIN)/grader grade tests/samples --out out/demo --fresh
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m grader.handout stubs --check
+	$(BIN)/python -m grader.handout pages --check
+
+test: setup lint
+	$(BIN)/pytest tests/harness -q -n $(JOBS)
+	$(BIN)/pytest tests/public tests/hidden -q -n $(JOBS) --submission reference
+
+bench: .venv/ready
+	$(BIN)/python -m tests.bench
+
+stubs: .venv/ready
+	$(BIN)/python -m grader.handout stubs
+
+handouts: .venv/ready
+	$(BIN)/python -m grader.handout stubs
+	$(BIN)/python -m grader.handout pages
+
+clean:
+	rm -rf .venv build out tests/samples .pytest_cache .mypy_cache .ruff_cache

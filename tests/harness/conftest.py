@@ -1,0 +1,3 @@
+"""What the tests of the product share."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,200 @@
+"""Calls of a collective on every rank: what goes in, what must come out, and the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from grader.checking import Check, CheckFailed, PerRank, expect
+
+POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
+LAYOUTS = {
+    "plain": "",
+    "strided": ", a non-contiguous tensor (every other element of a wider one)",
+    "transposed": ", a non-contiguous tensor (its dimensions in reverse order in memory)",
+    "leaf": ", a tensor with requires_grad",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call on every rank of the world.
+
+    name:      what messages call it, e.g. "src=1, float32 (3,)".
+    inputs:    by rank: a tensor, a list of tensors, or None.
+    expected:  by rank: a tensor, a list of tensors, or None for no result.
+    arguments: what follows the input, alike on all ranks: a root, then the name of an operator.
+    layout:    how the input lies in memory: "plain", "strided", "transposed", or "leaf" for one with a gradient.
+    group:     "default", "own" (the group that holds the rank) or "other" (one that does not).
+    exact:     the results are moved, not computed.
+    refused:   instead of returning, every rank raises a ValueError whose message holds each of `naming`.
+    """
+
+    name: str
+    inputs: Sequence[Any]
+    expected: Sequence[Any] = ()
+    arguments: Sequence[int | str] = ()
+    layout: Literal["plain", "strided", "transposed", "leaf"] = "plain"
+    group: Literal["default", "own", "other"] = "default"
+    exact: bool = False
+    refused: bool = False
+    naming: Sequence[str] = ()
+
+    @property
+    def title(self) -> str:
+        """The name and the layout."""
+        return self.name + LAYOUTS[self.layout]
+
+    def in_other_layouts(self) -> list[Call]:
+        """The same call with inputs that are not contiguous, and with inputs that take part in autograd."""
+        layouts: tuple[Literal["strided", "transposed", "leaf"], ...] = ("strided", "transposed", "leaf")
+        return [replace(self, layout=layout) for layout in layouts]
+
+
+def in_groups(groups: Sequence[Sequence[int]], calls_of: Callable[[Sequence[int]], list[Call]]) -> list[Call]:
+    """The calls of several groups at the same time, as calls of the world that the groups share out.
+
+    calls_of(ranks) makes the calls of one group, inputs and expected values by rank in the group; names and
+    arguments must be alike in all groups.
+    """
+    merged = []
+    for together in zip(*(calls_of(ranks) for ranks in groups), strict=True):
+        inputs: dict[int, Any] = {}
+        expected: dict[int, Any] = {}
+        for ranks, call in zip(groups, together, strict=True):
+            inputs |= zip(ranks, call.inputs, strict=True)
+            expected |= zip(ranks, call.expected or [None] * len(ranks), strict=True)
+        by_rank = sorted(inputs)
+        merged.append(
+            replace(
+                together[0],
+                name=f"{together[0].name}, in the groups {', '.join(str(list(ranks)) for ranks in groups)}",
+                inputs=[inputs[rank] for rank in by_rank],
+                expected=[expected[rank] for rank in by_rank],
+                group="own",
+            )
+        )
+    return merged
+
+
+def run_calls(
+    check: Check,
+    world_size: int,
+    function: str,
+    calls: Sequence[Call],
+    *,
+    groups: Sequence[Sequence[int]] = (),
+    ring: bool = False,
+    same_bits: bool = False,
+) -> None:
+    """Makes the calls in one world and compares results, inputs afterwards, and what was sent.
+
+    groups:    those of the calls with group "own"; every rank is in one of them.
+    ring:      each rank sends to its neighbours in the ring only.
+    same_bits: all ranks of a group return the same, bit for bit.
+    """
+    names = [f"{function}({call.title})" for call in calls]
+    values = check.run(
+        world_size,
+        "collectives.call",
+        cases=[call.title for call in calls] + ["messages after the last call"],
+        function=function,
+        calls=[
+            {"arguments": list(call.arguments), "layout": call.layout, "group": call.group, "refused": call.refused}
+            for call in calls
+        ],
+        inputs=PerRank([[call.inputs[rank] for call in calls] for rank in range(world_size)]),
+        groups=[list(ranks) for ranks in groups],
+    )
+    everyone = list(range(world_size))
+    for number, (call, what) in enumerate(zip(calls, names, strict=True)):
+        for rank in everyone:
+            members = next((list(ranks) for ranks in groups if rank in ranks), everyone)
+            members = members if call.group == "own" else everyone
+            _compare(
+                call, values[rank][number], what=what, rank=rank, neighbours=_ring(members, rank) if ring else None
+            )
+            if same_bits and not call.refused:
+                first = values[members[0]][number]["result"].tensor
+                what_of_both = f"{what}, compared with rank {members[0]} bit for bit,"
+                expect.same(values[rank][number]["result"], first, what=what_of_both, rank=rank)
+    for rank in everyone:
+        expect.same(values[rank][-1], everyone, what="an exchange of messages after the calls", rank=rank)
+
+
+def _ring(members: list[int], rank: int) -> set[int]:
+    """The neighbours of a rank in its group's ring, as ranks in the group."""
+    place = members.index(rank)
+    return {(place - 1) % len(members), (place + 1) % len(members)}
+
+
+def _compare(call: Call, value: Any, *, what: str, rank: int, neighbours: set[int] | None) -> None:
+    if call.refused:
+        expect.raised(value, "ValueError", what=what, rank=rank, naming=call.naming)
+        sent = _operations(value, what=what, rank=rank)
+        expect.true(not sent, f"rank {rank}: {what} sent or received before it raised", actual=_listed(sent))
+        return
+    came = expect.mapping(value, "result", "input", "new", "operations", what=what, rank=rank)
+    _compare_result(came["result"], call.expected[rank], exact=call.exact, what=what, rank=rank)
+    _compare_input(came["input"], call.inputs[rank], what=what, rank=rank)
+    expect.true(
+        came["new"] is True,
+        f"rank {rank}: the result of {what} shares memory with the argument, or with an earlier result",
+        expected="a tensor of its own",
+        help="return a clone, or receive into a fresh tensor",
+    )
+    used = _operations(value, what=what, rank=rank)
+    expect.true(
+        {name for name, _ in used} <= POINT_TO_POINT,
+        f"rank {rank}: {what} uses more than messages between two ranks",
+        expected="send, recv, isend, irecv and batch_isend_irecv alone",
+        actual=_listed(used),
+        help="the collectives of torch.distributed are what you build here; use messages",
+    )
+    peers = {peer for name, peer in used if name == "send"}
+    expect.true(
+        neighbours is None or peers <= neighbours,
+        f"rank {rank}: {what} sends to ranks that are not its neighbours in the ring",
+        expected=f"messages to {' or '.join(map(str, sorted(neighbours or ())))} (ranks in the group)",
+        actual=_listed(used),
+    )
+
+
+def _compare_result(value: Any, expected: Any, *, exact: bool, what: str, rank: int) -> None:
+    compare = expect.same if exact else expect.close
+    if expected is None:
+        expect.same(value, None, what=what, rank=rank)
+    elif isinstance(expected, list):
+        entries = expect.sequence(value, len(expected), what=what, rank=rank)
+        for number, (came, wanted) in enumerate(zip(entries, expected, strict=True)):
+            compare(came, wanted, what=f"entry {number} of {what}", rank=rank)
+    else:
+        compare(value, expected, what=what, rank=rank)
+
+
+def _compare_input(value: Any, original: Any, *, what: str, rank: int) -> None:
+    """An argument after the call is what it was."""
+    as_it_was = f"the argument of {what}, after the call,"
+    if isinstance(original, list):
+        entries = expect.sequence(value, len(original), what=as_it_was, rank=rank)
+    else:
+        entries, original = [value], [original]
+    for came, wanted in zip(entries, original, strict=True):
+        if wanted is None:
+            expect.same(came, None, what=as_it_was, rank=rank)
+        else:
+            expect.same(came, wanted, what=as_it_was, rank=rank, contiguous=False, outside_autograd=False)
+
+
+def _operations(value: dict[str, Any], *, what: str, rank: int) -> list[tuple[str, int | None]]:
+    """What the process group was asked for, as (operation, peer)."""
+    noted = value.get("operations")
+    pairs = [tuple(entry) for entry in noted if isinstance(entry, list)] if isinstance(noted, list) else None
+    if pairs is None or not all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        raise CheckFailed(f"rank {rank}: what {what} sent cannot be read")
+    return pairs
+
+
+def _listed(used: Sequence[tuple[str, int | None]]) -> str:
+    return ", ".join(name if peer is None else f"{name} {peer}" for name, peer in used)

@@ -1,0 +1,358 @@
+"""The sessions that the wrappers go through, as data. Each function returns a few for worlds of `size` ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from grader.checking import Check
+from tests.public.oracles.sessions import (
+    REFUSED_SYNCHRONIZE,
+    SYNCHRONIZE,
+    WRAP_AGAIN,
+    Script,
+    Session,
+    Step,
+    backward,
+    backward_of_two_calls,
+    clear,
+    look,
+    no_sync,
+    refused_backward,
+    require,
+    retaining_backward,
+    write,
+)
+from tests.public.wrappers import coefficients, parameters
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Of an odd number, and several of one shape: a gradient that meets another parameter's gives a wrong mean.
+SHAPES: Mapping[str, Sequence[int]] = {"a": (2, 3), "b": (2, 3), "c": (5,), "d": (), "e": (2, 3)}
+
+Use = Callable[..., "dict[str, Tensor]"]
+
+
+class Builder:
+    """Makes sessions for one check and world size; `options` are the wrapper's."""
+
+    def __init__(self, check: Check, size: int, options: Mapping[str, Any] = {}) -> None:  # noqa: B006
+        self.check = check
+        self.size = size
+        self.options = options
+        self.of = parameters(check, SHAPES)
+
+    def session(self, title: str, script: Callable[[int, Use], Script], **fields: Any) -> Session:
+        """A session whose rank r does `script(r, use)`; `use(*names, turn=0)` gives fresh gradients (no name: all)."""
+        of = fields.setdefault("parameters", self.of)
+        aliases = fields.get("tied", {})
+
+        def use_of(rank: int) -> Use:
+            def use(*names: str, turn: int = 0) -> dict[str, Tensor]:
+                values = of | {alias: of[name] for alias, name in aliases.items()}
+                return coefficients(self.check, rank, values, names or list(of), (self.size, title, turn))
+
+            return use
+
+        scripts = [script(rank, use_of(rank)) for rank in range(self.size)]
+        return Session(title, scripts=scripts, options=fields.pop("options", self.options), **fields)
+
+
+def in_group(sessions: Sequence[Session], group: tuple[int, ...]) -> list[Session]:
+    """The same sessions in a group of these ranks; the other ranks try to make the wrapper, and get a ValueError."""
+    return [replace(session, title=f"{session.title}, group of ranks {list(group)}", group=group) for session in sessions]
+
+
+def steps(make: Builder) -> list[Session]:
+    """Ordinary steps, with gradients that are cleared, zeroed and kept, and gradients written by hand."""
+
+    def ordinary(_: int, use: Use) -> Script:
+        return [
+            backward(use(turn=1)),
+            SYNCHRONIZE,
+            look("after the first step"),
+            backward(use(turn=2)),
+            SYNCHRONIZE,
+            look("after a second step on top of gradients that were not cleared"),
+            clear(set_to_none=False),
+            backward(use(turn=3)),
+            SYNCHRONIZE,
+            look("after a step on top of zeros"),
+            clear(),
+            backward(use(turn=4)),
+            SYNCHRONIZE,
+            look("after a step on top of None"),
+        ]
+
+    def orders(rank: int, use: Use) -> Script:
+        names = list(SHAPES)
+        turned = names[rank % len(names) :] + names[: rank % len(names)]
+        return [
+            backward(use(*turned, turn=1)),
+            SYNCHRONIZE,
+            look("after the first step"),
+            clear(),
+            backward(use(*reversed(turned), turn=2)),
+            SYNCHRONIZE,
+            look("after the second step"),
+        ]
+
+    def by_hand(_: int, use: Use) -> Script:
+        return [
+            write(use(turn=1)),
+            SYNCHRONIZE,
+            look("after synchronize_gradients() without a backward"),
+            clear(),
+            write({"b": use("b", turn=2)["b"]}),
+            backward(use("a", "c", turn=3)),
+            SYNCHRONIZE,
+            look("where one was written and others computed"),
+        ]
+
+    return [
+        make.session("four steps", ordinary),
+        make.session("each rank uses the parameters in another order", orders),
+        make.session("gradients written by hand", by_hand),
+    ]
+
+
+def several_backwards(make: Builder) -> list[Session]:
+    """Two and three backwards before one synchronize_gradients(), outside no_sync()."""
+
+    def script(_: int, use: Use) -> Script:
+        return [
+            backward(use(turn=1)),
+            backward(use(turn=2)),
+            SYNCHRONIZE,
+            look("after two backwards"),
+            clear(),
+            backward(use("a", "b", turn=3)),
+            backward(use("c", turn=4)),
+            backward(use("b", "d", "e", turn=5)),
+            SYNCHRONIZE,
+            look("after three backwards"),
+        ]
+
+    return [make.session("several backwards before synchronize_gradients()", script)]
+
+
+def dtypes(make: Builder) -> list[Session]:
+    """Parameters of three dtypes, alternating."""
+    kinds = {"a": "float64", "b": "float32", "c": "float64", "d": "bfloat16", "e": "bfloat16"}
+    mixed = parameters(make.check, SHAPES, kinds)
+
+    def script(_: int, use: Use) -> Script:
+        return [backward(use(turn=1)), SYNCHRONIZE, look("after one step")]
+
+    return [make.session("parameters of float64, float32 and bfloat16", script, parameters=mixed)]
+
+
+def missing(make: Builder) -> list[Session]:
+    """Gradients that some ranks, or all, do not have; tied and frozen parameters."""
+    names = list(SHAPES)
+    middle = make.size // 2
+
+    def left_out(rank: int, use: Use) -> Script:
+        used = [name for number, name in enumerate(names) if number != rank % len(names)]
+        return [
+            backward(use(*used, turn=1)),
+            SYNCHRONIZE,
+            look("after the first step"),
+            clear(),
+            backward(use("a", *(["b"] if rank == make.size - 1 else []), turn=2)),
+            SYNCHRONIZE,
+            look("where rank %d alone uses b, and no rank c, d and e" % (make.size - 1)),
+        ]
+
+    def without_backward(rank: int, use: Use) -> Script:
+        own: Script = [] if rank == middle else [backward(use("a", "b", "e", turn=1))]
+        return [*own, SYNCHRONIZE, look("after the first step"), backward(use(turn=2)), SYNCHRONIZE, look("after both")]
+
+    def kept(rank: int, use: Use) -> Script:
+        return [
+            backward(use(turn=1)),
+            SYNCHRONIZE,
+            look("after a step that uses all"),
+            backward(use("e" if rank == middle else "a", "c", turn=2)),
+            SYNCHRONIZE,
+            look("after a step that leaves some out, on top of gradients that were not cleared"),
+        ]
+
+    def tied(_: int, use: Use) -> Script:
+        return [backward(use("a", "tied", "c", turn=1)), SYNCHRONIZE, look("after one step")]
+
+    def frozen(_: int, use: Use) -> Script:
+        return [
+            write({"b": use("b", turn=1)["b"]}),
+            backward(use(turn=2)),
+            SYNCHRONIZE,
+            look("after one step; b had a gradient before, d has none"),
+        ]
+
+    return [
+        make.session("each rank leaves out other parameters", left_out),
+        make.session(f"rank {middle} has no backward in the first step", without_backward),
+        make.session("parameters left out while gradients are kept", kept),
+        make.session("'tied' is 'a' under a second name", tied, tied={"tied": "a"}),
+        make.session("b and d are frozen", frozen, frozen=frozenset({"b", "d"})),
+    ]
+
+
+def frozen_later(make: Builder) -> list[Session]:
+    """requires_grad that changes after construction, where it is read."""
+
+    def script(_: int, use: Use) -> Script:
+        return [
+            require(["b"], True),
+            require(["e"], False),
+            backward(use(turn=1)),
+            SYNCHRONIZE,
+            look("b became trainable and e frozen after construction"),
+        ]
+
+    return [make.session("b is frozen at construction", script, frozen=frozenset({"b"}))]
+
+
+def layouts(make: Builder) -> list[Session]:
+    """A parameter whose memory is laid out by columns, and one without elements."""
+    shapes = {"a": (2, 3), "columns": (3, 4), "empty": (0, 3), "e": (2, 3)}
+
+    def script(_: int, use: Use) -> Script:
+        return [
+            backward(use(turn=1)),
+            SYNCHRONIZE,
+            look("after the first step"),
+            backward(use("columns", "empty", "a", turn=2)),
+            SYNCHRONIZE,
+            look("after the second, on top of the first"),
+        ]
+
+    of = parameters(make.check, shapes)
+    transposed = frozenset({"columns"})
+    return [make.session("a transposed and an empty parameter", script, parameters=of, transposed=transposed)]
+
+
+def accumulation(make: Builder) -> list[Session]:
+    """What no_sync() promises."""
+
+    def step(use: Use, turn: int, when: str) -> Script:
+        return [clear(), backward(use(turn=turn)), SYNCHRONIZE, look(when)]
+
+    def last_outside(_: int, use: Use) -> Script:
+        inside = no_sync(
+            backward(use(turn=1)),
+            look("inside no_sync(): this rank's own"),
+            backward(use("a", "c", turn=2)),
+            look("inside no_sync(): this rank's own two"),
+            REFUSED_SYNCHRONIZE,
+        )
+        return [
+            inside,
+            backward(use(turn=3)),
+            SYNCHRONIZE,
+            look("two backwards inside, one outside"),
+            *step(use, 4, "in the next step"),
+        ]
+
+    def none_outside(rank: int, use: Use) -> Script:
+        own = use("a", "c", turn=2) if rank % 2 else use("b", turn=2)
+        return [
+            no_sync(backward(use("a", "b", turn=1)), backward(own)),
+            SYNCHRONIZE,
+            look("no backward outside"),
+            *step(use, 3, "in the next step"),
+        ]
+
+    def others_outside(rank: int, use: Use) -> Script:
+        return [
+            no_sync(backward(use(turn=1))),
+            backward(use("c" if rank % 2 else "a", turn=2)),
+            SYNCHRONIZE,
+            look("the backward outside uses one parameter"),
+            *step(use, 3, "in the next step"),
+        ]
+
+    def interrupted(_: int, use: Use) -> Script:
+        return [
+            no_sync(backward(use("a", "b", turn=1)), interrupted=True),
+            backward(use(turn=2)),
+            SYNCHRONIZE,
+            look("an exception left no_sync()"),
+            *step(use, 3, "in the next step"),
+        ]
+
+    def nested(_: int, use: Use) -> Script:
+        inner = no_sync(backward(use(turn=1)))
+        return [
+            no_sync(inner, backward(use("a", "e", turn=2)), look("inside the outer no_sync()"), REFUSED_SYNCHRONIZE),
+            backward(use("b", turn=3)),
+            SYNCHRONIZE,
+            look("after nested no_sync()"),
+            *step(use, 4, "in the next step"),
+        ]
+
+    return [
+        make.session("no_sync() and a last backward", last_outside),
+        make.session("no_sync() alone", none_outside),
+        make.session("no_sync() and other parameters outside", others_outside),
+        make.session("no_sync() left by an exception", interrupted),
+        make.session("nested no_sync()", nested),
+    ]
+
+
+def second_backwards(make: Builder) -> list[Session]:
+    """A second backward before synchronize_gradients(): a RuntimeError. What looks like one and is none: right."""
+
+    def allowed(_: int, use: Use) -> Script:
+        return [
+            backward_of_two_calls(use("a", "b", "c", turn=1), use("b", "c", "d", turn=2)),
+            SYNCHRONIZE,
+            look("one backward through two forwards"),
+            clear(),
+            backward(use(turn=3)),
+            SYNCHRONIZE,
+            look("in the next step"),
+        ]
+
+    def twice(first: Sequence[str], second: Sequence[str]) -> Callable[[int, Use], Script]:
+        return lambda _, use: [backward(use(*first, turn=1)), refused_backward(use(*second, turn=2))]
+
+    def same_graph(_: int, use: Use) -> Script:
+        return [retaining_backward(use(turn=1)), refused_backward(None)]
+
+    def after_a_step(_: int, use: Use) -> Script:
+        step: list[Step] = [backward(use(turn=1)), SYNCHRONIZE, clear()]
+        return [*step, backward(use("e", turn=2)), refused_backward(use("a", turn=3))]
+
+    return [
+        make.session("one backward through two calls", allowed),
+        make.session("a second backward through all", twice([*SHAPES], [*SHAPES])),
+        make.session("a second backward through the same graph", same_graph),
+        make.session("a second backward through other parameters", twice(["d", "e"], ["a", "b"])),
+        make.session("a second backward after one that used the first parameter alone", twice(["a"], ["e"])),
+        make.session("a second backward in the second step", after_a_step),
+    ]
+
+
+def wrapped_again(make: Builder) -> list[Session]:
+    """The wrapper is gone after a step, and the module gets a new one."""
+
+    def script(_: int, use: Use) -> Script:
+        return [
+            backward(use(turn=1)),
+            SYNCHRONIZE,
+            clear(),
+            WRAP_AGAIN,
+            backward(use(turn=2)),
+            SYNCHRONIZE,
+            look("after a step with the second wrapper"),
+            WRAP_AGAIN,
+            no_sync(backward(use(turn=3))),
+            backward(use("a", "b", turn=4)),
+            SYNCHRONIZE,
+            look("after no_sync() and a step with the third"),
+        ]
+
+    return [make.session("a module wrapped again", script)]
