@@ -54,6 +54,7 @@ def render_page(environment: Environment, course: Course, module: str, *, notebo
         hidden=[check for check in checks if check.hidden],
         points=total_points(checks),
         bonus=total_points(checks, bonus=True),
+        total=total_points(course.checks),
         questions=course.questions,
     )
 

@@ -6,7 +6,7 @@ import re
 
 MARKDOWN_SIGNS = re.compile(r"[\\`*_\[\]|~$]|^[#+=-]")  # the second part: what is markup at the start of a line
 NUMBERED_ITEM = re.compile(r"^(\d{1,9})([.)])")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 def plain(text: str) -> str:
@@ -55,4 +55,4 @@ def fenced(text: str, language: str = "text") -> str:
 def spreadsheet(text: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
     text = plain(text)
-    return "'" + text if text.startswith(FORMULA_STARTS) else text
+    return "'" + text if text.lstrip().startswith(FORMULA_STARTS) else text

@@ -30,15 +30,15 @@ OPEN = "?"  # no score yet: the grader failed on a check
 def table_text(book: Book, *, width: int, color: bool) -> str:
     """The table in `width` columns. Without color it is plain text, for a pipe or a file; names wrap, none is cut."""
     points = {graded.name: score(book.checks, graded.verdicts) for graded in book.submissions}
-    table = Table(box=None, pad_edge=False, header_style="bold" if color else "", collapse_padding=True)
-    table.add_column(Text("submission"), overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
+    table.add_column(Text("submission\n"), overflow="fold")
     for module in COLUMNS:
         own_checks = [spec for spec in book.checks if spec.module == module and not spec.bonus]
         table.add_column(_heading(HEADINGS[module], own_checks), justify="right", no_wrap=True)
     table.add_column(_heading("bonus", [spec for spec in book.checks if spec.bonus]), justify="right", no_wrap=True)
     regular = [spec for spec in book.checks if not spec.bonus]
     table.add_column(_heading("total", regular), justify="right", no_wrap=True)
-    table.add_column(Text("worst"), no_wrap=True)
+    table.add_column(Text("worst\n"), no_wrap=True)
     for name, own in points.items():
         tallies = [*(own.modules[module] for module in COLUMNS), own.bonus]
         table.add_row(

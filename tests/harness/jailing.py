@@ -37,7 +37,7 @@ def values(outcome: Returned | Failure) -> list[list[Any]]:
 
 def one(launcher: Launcher, program: Any, **inputs: Any) -> Any:
     """What `program` returns on the only rank of a world that is in no group."""
-    return values(World(1, launcher=launcher, joined=False).run(program, **inputs))[0][0]
+    return values(World(1, launcher=launcher, joined=False, deadline=60.0).run(program, **inputs))[0][0]
 
 
 def works(launcher: Launcher) -> None:

@@ -95,7 +95,7 @@ def test_a_page_shows_contract_and_checks(root: Path):
     assert "| `benchmark.shown` | 3 | 1, 2, 4 | shown holds \\| always. |" in page
     assert "| `benchmark.kept_back` | 3 | 1, 2, 4 | kept_back holds \\| always. |" in page
     assert page.index("benchmark.shown") < page.index("run when your work is graded") < page.index("kept_back")
-    assert "worth 6 of the 100 points" in page
+    assert "worth 6 of the 36 points" in page
     assert "collectives.shown" not in page
 
 
@@ -121,10 +121,11 @@ def test_questions_are_shown_without_answers(root: Path):
 def test_points_follow_the_checks(root: Path):
     dearer = [*CHECKS[:2], spec("benchmark", "shown", points=40), *CHECKS[3:]]
     files = build.plan_pages(root, dearer)
-    assert "worth 43 of the 100 points" in files["benchmark.md"]
+    assert "worth 43 of the 73 points" in files["benchmark.md"]
     assert "| `assignment/benchmark.py` | 43 |" in files["index.md"]
     bonus = [*CHECKS, spec("collectives", "extra", points=2, bonus=True)]
     assert "| `assignment/collectives.py` | 6 and 2 bonus |" in build.plan_pages(root, bonus)["index.md"]
+    assert "6 of the 36 points, and 2 bonus points on top." in build.plan_pages(root, bonus)["collectives.md"]
     assert "2 (bonus)" in build.plan_pages(root, bonus)["collectives.md"]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,27 +102,29 @@ def test_wait_can_give_up() -> None:
         process.kill()
 
 
+JUDGE = """
+import os, time
+from grader.jail import Bubblewrap
+jail = Bubblewrap()
+form = next(trial.form for trial in jail.trials if trial.works)
+jail.launch(form, "import os, time; os.write({writer}, b'inside'); time.sleep(60)", keep=[{writer}], run_id="{run}")
+time.sleep(60)
+"""
+
+
 def test_a_jail_dies_with_the_judge() -> None:
     working_jail()
     run = "jail-test-judge"
-    ours, theirs = socket.socketpair()
-    code = (
-        "import os, socket, sys, time\n"
-        "from grader.jail import Bubblewrap\n"
-        f"ours = socket.socket(fileno={theirs.fileno()})\n"
-        "a, b = socket.socketpair()\n"
-        f"Bubblewrap().start(b, run_id='{run}')\n"
-        "ours.send(b'started')\n"
-        "time.sleep(60)\n"
-    )
-    with ours, theirs:
-        judge = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
-        theirs.close()
-        assert ours.recv(100) == b"started"
+    reader, writer = os.pipe()
+    code = JUDGE.format(writer=writer, run=run)
+    with subprocess.Popen([sys.executable, "-c", code], pass_fds=[writer]) as judge:
+        os.close(writer)
+        assert os.read(reader, 100) == b"inside"
         assert processes_of(run)
-        judge.send_signal(signal.SIGKILL)
-        judge.wait()
+        judge.kill()
+    assert os.read(reader, 100) == b""
     assert settles(run, [])
+    os.close(reader)
 
 
 def test_the_kernel_takes_the_jail_first(launcher: Launcher) -> None:

@@ -16,7 +16,7 @@ from grader.jail.binds import HARNESS_FILES
 from grader.jail.syscalls import ARCHITECTURES, FIRST_UNKNOWN, REFUSED
 from grader.world import Launcher, World
 from tests.harness import hostile
-from tests.harness.jailing import launchers, one, values, works
+from tests.harness.jailing import launchers, one, works
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SECRET = f"the judge's own secret {uuid.uuid4()}"
@@ -29,16 +29,13 @@ def launcher() -> Iterator[Launcher]:
     del os.environ["JUDGE_SECRET"]
 
 
-def sentences(folder: str) -> list[str]:
-    """Some long lines of each Python file in a folder of the checkout that no file in the jail holds."""
+def sentence(folder: str) -> str:
+    """The longest line of the Python files in a folder of the checkout that no file in the jail holds."""
     files = [CHECKOUT / "grader" / name for name in HARNESS_FILES]
-    open_files = [file for path in files for file in (path.rglob("*.py") if path.is_dir() else [path])]
-    public = "\n".join(file.read_text() for file in open_files)
-    found = []
-    for file in sorted((CHECKOUT / folder).rglob("*.py")):
-        lines = {line.strip() for line in file.read_text().splitlines()}
-        found += sorted((line for line in lines if len(line) > 50 and line not in public), key=len)[-3:]
-    return found
+    inside = [file for path in files for file in (path.rglob("*.py") if path.is_dir() else [path])]
+    public = "\n".join(file.read_text() for file in inside)
+    lines = (line.strip() for file in (CHECKOUT / folder).rglob("*.py") for line in file.read_text().splitlines())
+    return max((line for line in lines if line not in public), key=len)
 
 
 def test_no_file_holds_a_sentence_of_what_is_hidden(launcher: Launcher, tmp_path: Path) -> None:
@@ -47,20 +44,15 @@ def test_no_file_holds_a_sentence_of_what_is_hidden(launcher: Launcher, tmp_path
         database.execute("create table verdict (student text)")
         database.execute("insert into verdict values (?)", (f"{SECRET} in the gradebook",))
     assert f"{SECRET} in the gradebook".encode() in gradebook.read_bytes()
-    hidden = {folder: sentences(folder) for folder in ("reference", "tests/hidden", "tests/public", "grader/checking")}
-    assert hidden["reference"]
-    assert hidden["grader/checking"]
-    needles = [SECRET, *(sentence for some in hidden.values() for sentence in some)]
-    world = World(1, launcher=launcher, joined=False, deadline=60.0)
-    (report,) = values(world.run(hostile.looks_for, needles=needles))[0]
+    needles = [SECRET, *map(sentence, ("reference", "tests/hidden", "tests/public", "grader/checking"))]
+    report = one(launcher, hostile.looks_for, needles=needles)
     assert report["found"] == []
     assert report["files"] > 5000  # it did read torch and the standard library
 
 
 def test_a_known_sentence_would_be_found(launcher: Launcher) -> None:
-    sentence = Path(CHECKOUT, "grader/world/jail.py").read_text().splitlines()[0]
-    world = World(1, launcher=launcher, joined=False, deadline=60.0)
-    (report,) = values(world.run(hostile.looks_for, needles=[sentence]))[0]
+    line = Path(CHECKOUT, "grader/world/jail.py").read_text().splitlines()[0]
+    report = one(launcher, hostile.looks_for, needles=[line])
     assert {path for path, _ in report["found"]} == {"/harness/grader/world/jail.py"}
 
 

@@ -40,3 +40,18 @@ def signed(check: Check, rank: int, shape: Sequence[int], dtype: str = "float32"
     numbers = tensor(check, rank, shape, dtype, path)
     signs = 2 * torch.randint(0, 2, numbers.shape, generator=check.generator(rank, path, "signs")) - 1
     return numbers * signs.to(numbers.dtype)
+
+
+def for_ranks(
+    check: Check, ranks: Sequence[int], shape: Sequence[int], dtype: str = "float32", path: object = ()
+) -> list[torch.Tensor]:
+    """A `tensor` for each of these ranks; other groups of ranks get other numbers."""
+    return [tensor(check, rank, shape, dtype, (list(ranks), path)) for rank in ranks]
+
+
+def operands(
+    check: Check, ranks: Sequence[int], shape: Sequence[int], dtype: str, op: str, path: object = ()
+) -> list[torch.Tensor]:
+    """What these ranks reduce: for MAX and MIN with signs, else without, so that a sum does not cancel."""
+    kind = signed if op in ("MAX", "MIN") else tensor
+    return [kind(check, rank, shape, dtype, (list(ranks), op, path)) for rank in ranks]

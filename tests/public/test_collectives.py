@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from grader.checking import Check, check
 from tests.public import cases
 from tests.public.calls import Call, run_calls
 from tests.public.oracles import collectives as oracle
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
 SHAPES_AND_DTYPES = (((4,), "float32"), ((8, 3), "float64"), ((4, 2, 3), "int64"), ((4, 0), "float32"), ((8,), "bool"))
-
-
-def inputs_of(check: Check, size: int, shape: tuple[int, ...], dtype: str, path: object) -> list[Tensor]:
-    """A tensor for each rank."""
-    return [cases.tensor(check, rank, shape, dtype, (size, path)) for rank in range(size)]
 
 
 @check(
@@ -33,10 +23,10 @@ def test_broadcast(check: Check) -> None:
         calls = []
         for src in range(size):
             for shape, dtype in (*SHAPES_AND_DTYPES, ((), "float32"), ((), "int64")):
-                inputs = inputs_of(check, size, shape, dtype, len(calls))
+                inputs = cases.for_ranks(check, range(size), shape, dtype, len(calls))
                 name = f"src={src}, {dtype} {shape}"
                 calls.append(Call(name, inputs, [inputs[src]] * size, [src], exact=True))
-        inputs = inputs_of(check, size, (3, 4), "float32", "layouts")
+        inputs = cases.for_ranks(check, range(size), (3, 4), "float32", "layouts")
         calls += Call("src=0", inputs, [inputs[0]] * size, [0], exact=True).in_other_layouts()
         run_calls(check, size, "broadcast", calls)
 
@@ -57,7 +47,7 @@ def test_scatter(check: Check) -> None:
                 name = f"src={src}, {dtype} {shape}"
                 inputs = [whole if rank == src else None for rank in range(size)]
                 calls.append(Call(name, inputs, oracle.pieces(whole, size), [src], exact=True))
-        inputs = inputs_of(check, size, (4, 3), "float32", "everywhere")
+        inputs = cases.for_ranks(check, range(size), (4, 3), "float32", "everywhere")
         everywhere = Call("src=0, a tensor on all ranks", inputs, oracle.pieces(inputs[0], size), [0], exact=True)
         run_calls(check, size, "scatter", [*calls, everywhere, *everywhere.in_other_layouts()])
 
@@ -74,10 +64,10 @@ def test_gather(check: Check) -> None:
         calls = []
         for dst in range(size):
             for shape, dtype in SHAPES_AND_DTYPES:
-                pieces = inputs_of(check, size, shape, dtype, len(calls))
+                pieces = cases.for_ranks(check, range(size), shape, dtype, len(calls))
                 expected = oracle.only_on(dst, oracle.concatenated(pieces), size)
                 calls.append(Call(f"dst={dst}, {dtype} {shape}", pieces, expected, [dst], exact=True))
-        pieces = inputs_of(check, size, (3, 4), "float32", "layouts")
+        pieces = cases.for_ranks(check, range(size), (3, 4), "float32", "layouts")
         expected = oracle.only_on(0, oracle.concatenated(pieces), size)
         calls += Call("dst=0", pieces, expected, [0], exact=True).in_other_layouts()
         run_calls(check, size, "gather", calls)
@@ -96,15 +86,15 @@ def test_reduce(check: Check) -> None:
         calls = []
         for dst in range(size):
             for op in (None, *OPERATORS):
-                tensors = [cases.signed(check, rank, (2, 3), "float32", (size, dst, op)) for rank in range(size)]
+                tensors = cases.operands(check, range(size), (2, 3), "float32", op or "SUM", dst)
                 expected = oracle.only_on(dst, oracle.reduced(tensors, op or "SUM"), size)
                 name = f"dst={dst}" + (f", {op}" if op else "")
                 calls.append(Call(name, tensors, expected, [dst, op] if op else [dst]))
         for shape, dtype in (((), "float64"), ((0, 2), "float32"), ((4,), "int64")):
-            tensors = inputs_of(check, size, shape, dtype, (shape, dtype))
+            tensors = cases.for_ranks(check, range(size), shape, dtype, (shape, dtype))
             expected = oracle.only_on(size - 1, oracle.reduced(tensors, "SUM"), size)
             calls.append(Call(f"dst={size - 1}, {dtype} {shape}", tensors, expected, [size - 1]))
-        tensors = inputs_of(check, size, (3, 4), "float32", "layouts")
+        tensors = cases.for_ranks(check, range(size), (3, 4), "float32", "layouts")
         expected = oracle.only_on(0, oracle.reduced(tensors, "SUM"), size)
         calls += Call("dst=0", tensors, expected, [0]).in_other_layouts()
         run_calls(check, size, "reduce", calls)

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
 
 
-def inputs_of(check: Check, ranks: range, shape: tuple[int, ...], dtype: str, path: object) -> list[Tensor]:
-    """A tensor with signs for each of these ranks."""
-    return [cases.signed(check, rank, shape, dtype, (len(ranks), path)) for rank in ranks]
-
-
 @check(
     "collectives",
     points=1,
@@ -32,9 +27,9 @@ def test_all_gather(check: Check) -> None:
     for size in check.worlds:
         calls = []
         for shape, dtype in (((1,), "float32"), ((2, 3), "float64"), ((3, 1, 2), "int64"), ((2, 0), "float32")):
-            pieces = inputs_of(check, range(size), shape, dtype, shape)
+            pieces = cases.for_ranks(check, range(size), shape, dtype, shape)
             calls.append(Call(f"{dtype} {shape}", pieces, [oracle.concatenated(pieces)] * size, exact=True))
-        pieces = inputs_of(check, range(size), (3, 4), "float32", "layouts")
+        pieces = cases.for_ranks(check, range(size), (3, 4), "float32", "layouts")
         calls += Call("a piece", pieces, [oracle.concatenated(pieces)] * size, exact=True).in_other_layouts()
         run_calls(check, size, "all_gather", calls, ring=True)
 
@@ -54,11 +49,11 @@ def test_reduce_scatter(check: Check) -> None:
             for shape, dtype in (((4,), "float32"), ((8, 3), "float64"), ((4, 2, 2), "int64")):
                 if op == "AVG" and dtype == "int64":
                     continue
-                tensors = inputs_of(check, range(size), shape, dtype, (op, shape))
+                tensors = cases.operands(check, range(size), shape, dtype, op or "SUM", op)
                 expected = oracle.pieces(oracle.reduced(tensors, op or "SUM"), size)
                 name = ", ".join([*([op] if op else []), f"{dtype} {shape}"])
                 calls.append(Call(name, tensors, expected, [op] if op else []))
-        tensors = inputs_of(check, range(size), (8, 3), "float32", "layouts")
+        tensors = cases.operands(check, range(size), (8, 3), "float32", "SUM", "layouts")
         expected = oracle.pieces(oracle.reduced(tensors, "SUM"), size)
         calls += Call("a tensor", tensors, expected).in_other_layouts()
         run_calls(check, size, "reduce_scatter", calls, ring=True)
@@ -76,9 +71,9 @@ def test_all_reduce(check: Check) -> None:
     for size in check.worlds:
         calls = []
         for shape, dtype in (((4,), "float32"), ((2, 6), "float64"), ((3, 4, 2), "int64"), ((1, 1000), "float32")):
-            tensors = inputs_of(check, range(size), shape, dtype, shape)
+            tensors = cases.operands(check, range(size), shape, dtype, "SUM")
             calls.append(Call(f"{dtype} {shape}", tensors, [oracle.reduced(tensors, "SUM")] * size))
-        tensors = inputs_of(check, range(size), (4, 6), "float32", "layouts")
+        tensors = cases.operands(check, range(size), (4, 6), "float32", "SUM", "layouts")
         calls += Call("a tensor", tensors, [oracle.reduced(tensors, "SUM")] * size).in_other_layouts()
         run_calls(check, size, "all_reduce", calls, ring=True, same_bits=True)
 
@@ -98,7 +93,7 @@ def test_all_reduce_any_shape(check: Check) -> None:
     def calls_of(ranks: range) -> list[Call]:
         calls = []
         for shape in shapes:
-            tensors = inputs_of(check, ranks, shape, "float32", shape)
+            tensors = cases.operands(check, ranks, shape, "float32", "SUM")
             calls.append(Call(f"float32 {shape}", tensors, [oracle.reduced(tensors, "SUM")] * len(ranks)))
         return calls
 
