@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from grader.given import Action, Group
@@ -101,7 +102,6 @@ class PipelineStage(nn.Module):
         overlap: bool = False,
         group: Group = None,
     ) -> None:
-        super().__init__()
         raise NotImplementedError("check the arguments and keep what the two calls need")
 
     def forward_only(self, batch: Tensor | None = None, *, num_rows: int) -> Tensor | None:

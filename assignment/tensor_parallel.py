@@ -1,4 +1,4 @@
-"""Tensor parallelism: every rank sees all rows and holds some columns of each weight.
+"""Module 4. Tensor parallelism: every rank sees all rows and holds some columns of each weight.
 
 Weights are as in the lecture, (in, out): y = x @ weight + bias. That is not nn.Linear's layout, (out, in).
 Shape suffixes: D in, F out. Of F columns, rank r owns F // W + (1 if r < F % W else 0), in rank order; where
@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grader.given import Group
-
-# What your solution needs comes here, torch and torch.distributed as dist first of all.
 
 
 def shard_columns(weight_DF: Tensor, rank: int, world_size: int) -> Tensor:

@@ -19,9 +19,7 @@ from torch import Tensor
 Group: TypeAlias = dist.ProcessGroup | None
 RedOp: TypeAlias = dist.ReduceOp.RedOpType
 """One of dist.ReduceOp.SUM, AVG, MAX, MIN and PRODUCT."""
-Operation: TypeAlias = Literal[
-    "broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce", "all_to_all"
-]
+Operation: TypeAlias = Literal["broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce", "all_to_all"]
 
 # torch 2.13 renamed the tensor forms of two collectives. By these names they are there in every version:
 #   all_gather_single(output, input, group=None, async_op=False)
@@ -29,9 +27,7 @@ Operation: TypeAlias = Literal[
 # Output and input of all ranks are as in torch: flat in dimension 0, the same size on every rank.
 _Collective: TypeAlias = Callable[..., dist.Work | None]
 all_gather_single: _Collective = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-reduce_scatter_single: _Collective = (
-    getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-)
+reduce_scatter_single: _Collective = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
 class TensorSpec(NamedTuple):

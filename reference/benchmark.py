@@ -5,8 +5,8 @@ Sizes are in bytes, times in seconds, bandwidths in bytes per second: 1 GB/s is 
 send buffer of all-to-all, and one rank's tensor otherwise. From grader.given come `synchronize`, and the
 tensor forms of two collectives by names that every torch has: `all_gather_single`, `reduce_scatter_single`.
 
-Two departures from the lecture, on purpose: the barrier stands outside the timed region (it can cost
-more than a small collective does), and the slowest rank counts, not the mean (nobody goes on before it).
+Two departures from the lecture, on purpose: the barrier stands outside the timed region (it can cost more than a
+small collective does), and the slowest rank counts, not the mean over ranks (nobody goes on before it).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 import torch
+import torch.distributed as dist
 
 from grader.given import Group, Measurement, Operation
 
@@ -23,8 +24,6 @@ from grader.given import Group, Measurement, Operation
 import statistics
 from functools import partial
 from typing import get_args
-
-import torch.distributed as dist
 
 from grader import given
 

@@ -542,9 +542,7 @@ def combine_rows(processed: Tensor, plan: Any, *, group: Group = None) -> Tensor
     _place(group)
     _check_rows(processed)
     if processed.shape[0] != sum(plan.receive_counts):
-        raise ValueError(
-            f"{processed.shape[0]} rows came; expected {sum(plan.receive_counts)}, one for each received"
-        )
+        raise ValueError(f"{processed.shape[0]} rows came; expected {sum(plan.receive_counts)}, one for each received")
     returned = _exchange_rows(processed.detach(), plan.receive_counts, plan.send_counts, group)
     result = torch.empty_like(returned)
     result[plan.order] = returned

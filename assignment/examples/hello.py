@@ -56,7 +56,9 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=5.0, help="seconds until a rank gives up (default 5)")
     arguments = parser.parse_args()
     if "RANK" not in os.environ:
-        parser.error("no rank in the environment. Start it with: torchrun --nproc-per-node 4 examples/hello.py")
+        parser.error("no rank in the environment: start it with torchrun, as in the first lines of this file")
+    if arguments.deadlock and int(os.environ["WORLD_SIZE"]) < 2:
+        parser.error("it takes two ranks to wait for each other: --nproc-per-node 2 or more")
 
     dist.init_process_group("gloo", timeout=timedelta(seconds=arguments.timeout))
     say(f"hello from process {os.getpid()}")

@@ -16,6 +16,7 @@ import copy
 import os
 import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -32,8 +33,7 @@ Pairs = list[tuple[Tensor, Tensor]]  # what this rank trained, and the same part
 
 def build_network(sizes: list[int]) -> nn.Sequential:
     """One layer for each pair of neighbouring widths: a linear map and its activation."""
-    pairs = zip(sizes[:-1], sizes[1:], strict=True)
-    return nn.Sequential(*[nn.Sequential(nn.Linear(d, f), nn.GELU()) for d, f in pairs]).double()
+    return nn.Sequential(*[nn.Sequential(nn.Linear(d, f), nn.GELU()) for d, f in pairwise(sizes)]).double()
 
 
 def new_optimizer(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
@@ -154,7 +154,7 @@ def read_options() -> argparse.Namespace:
     if len(options.sizes) < 2:
         parser.error("--sizes needs the width of the input and one for each layer")
     if "RANK" not in os.environ:
-        parser.error("no rank in the environment. Start it with: torchrun --nproc-per-node 4 examples/...")
+        parser.error("no rank in the environment: start it with torchrun, as in the first lines of this file")
     return options
 
 

@@ -45,8 +45,8 @@ def signed(check: Check, rank: int, shape: Sequence[int], dtype: str = "float32"
 def for_ranks(
     check: Check, ranks: Sequence[int], shape: Sequence[int], dtype: str = "float32", path: object = ()
 ) -> list[torch.Tensor]:
-    """A `tensor` for each of these ranks; other groups of ranks get other numbers."""
-    return [tensor(check, rank, shape, dtype, (list(ranks), path)) for rank in ranks]
+    """A `tensor` for each of these ranks; other groups of ranks, shapes and dtypes get other numbers."""
+    return [tensor(check, rank, shape, dtype, (list(ranks), list(shape), dtype, path)) for rank in ranks]
 
 
 def operands(
@@ -54,4 +54,4 @@ def operands(
 ) -> list[torch.Tensor]:
     """What these ranks reduce: for MAX and MIN with signs, else without, so that a sum does not cancel."""
     kind = signed if op in ("MAX", "MIN") else tensor
-    return [kind(check, rank, shape, dtype, (list(ranks), op, path)) for rank in ranks]
+    return [kind(check, rank, shape, dtype, (list(ranks), list(shape), dtype, op, path)) for rank in ranks]

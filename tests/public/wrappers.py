@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from tests.public import cases
 from tests.public.oracles import data_parallel as oracle
-from tests.public.oracles.sessions import Coefficients, Gradients, Refused, Session, replay
+from tests.public.oracles.sessions import Gradients, Refused, Session, replay
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 ADVICE = ("synchronize_gradients", "no_sync")
 
 
-def parameters(check: Check, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] = {}) -> dict[str, Tensor]:  # noqa: B006
+def parameters(check: Check, shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str] = {}) -> dict[str, Tensor]:
     """Parameters of these names, the same on every rank; float32 where `dtypes` names no other."""
     return {
         name: cases.tensor(check, 0, shape, dtypes.get(name, "float32"), ("parameter", name))
@@ -124,7 +125,7 @@ def _compare_bits(came: Mapping[int, Any], expected: Gradients, session: Session
                 expect.same(own, theirs.tensor, what=of_name, rank=rank, contiguous=False)
 
 
-def train(check: Check, size: int, wrapper: str, *, rows: Sequence[int], options: Mapping[str, Any] = {}) -> None:  # noqa: B006
+def train(check: Check, size: int, wrapper: str, *, rows: Sequence[int], options: Mapping[str, Any] = {}) -> None:
     """Five AdamW steps with rows[r] rows on rank r equal those of one process with all rows, from rank 0's weights."""
     import torch
 
@@ -135,7 +136,7 @@ def train(check: Check, size: int, wrapper: str, *, rows: Sequence[int], options
 
     initial = [
         {
-            "weights": [random(o, i, path=(rank, "weight", i)) for i, o in zip(widths, widths[1:], strict=False)],
+            "weights": [random(o, i, path=(rank, "weight", i)) for i, o in itertools.pairwise(widths)],
             "biases": [random(o, path=(rank, "bias", o)) for o in widths[1:]],
             "output_scale": 1 + random(widths[-1], path=(rank, "scale")).abs(),
         }
@@ -145,9 +146,7 @@ def train(check: Check, size: int, wrapper: str, *, rows: Sequence[int], options
         (random(sum(rows), widths[0], path=("x", step)), random(sum(rows), widths[-1], path=("y", step)))
         for step in range(steps)
     ]
-    shards = [
-        [(x.split(list(rows))[rank], y.split(list(rows))[rank]) for x, y in batches] for rank in range(size)
-    ]
+    shards = [[(x.split(list(rows))[rank], y.split(list(rows))[rank]) for x, y in batches] for rank in range(size)]
     # A large eps: with a small one, AdamW's steps would not depend on the size of the gradients.
     optimizer = {"lr": 0.05, "eps": 0.1, "weight_decay": 0.1}
     values = check.run(

@@ -58,7 +58,7 @@ class Outer(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(tensors["weight"])
         self.tied = self.weight
-        self.half = nn.Parameter(tensors["half"])
+        self.gain = nn.Parameter(tensors["gain"])
         self.register_buffer("count", tensors["count"])
         self.inner = Inner(tensors)
 
@@ -79,7 +79,9 @@ def broadcast_module(here, *, sources, tensors):
         yield {
             "outcome": outcome,
             "tensors": {name: tensor.detach() for name, tensor in after.items()},
-            "in place": {name: after[name] is before[name] and after[name].data_ptr() == memory[name] for name in before},
+            "in place": {
+                name: after[name] is before[name] and after[name].data_ptr() == memory[name] for name in before
+            },
             "requires_grad": {name: tensor.requires_grad for name, tensor in after.items()} == wanted,
             "tied": module.tied is module.weight and shares_memory(module.tied, module.weight),
             "sum": sum_over_ranks(here),
@@ -148,7 +150,7 @@ class Terms(nn.Module):
         return torch.stack(terms).sum()
 
 
-class Interrupted(Exception):
+class LeaveEarlyError(Exception):
     """Raised by a script inside `no_sync()`, to leave it."""
 
 
@@ -208,8 +210,8 @@ class Life:
             with self.model.no_sync():
                 yield from self.follow(step["steps"])
                 if step["interrupted"]:
-                    raise Interrupted
-        except Interrupted:
+                    raise LeaveEarlyError
+        except LeaveEarlyError:
             pass
 
 

@@ -1,0 +1,185 @@
+"""Public checks of the four wrappers of data_parallel.py: each has its own."""
+
+from __future__ import annotations
+
+from grader.checking import Check, PerRank, check, expect
+from tests.public.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
+from tests.public.wrappers import follow, parameters, train
+
+MEAN = (
+    "After synchronize_gradients() of {} each gradient is the mean over ranks of what .grad held, the same bits on all"
+)
+TRAINED = (
+    "Five AdamW steps with {}, from different weights on each rank, equal those of one process with rank 0's weights"
+)
+
+
+@check(
+    "data_parallel",
+    points=2,
+    statement=f"{MEAN.format('NaiveDDP')}, in every step and after several backwards.",
+    worlds=(1, 2, 4),
+    needs=("NaiveDDP",),
+)
+def test_naive_gradients(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        follow(check, size, "NaiveDDP", [*steps(make), *several_backwards(make)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{TRAINED.format('NaiveDDP')} and all rows.",
+    worlds=(2, 4),
+    needs=("NaiveDDP",),
+)
+def test_naive_training(check: Check) -> None:
+    for size in check.worlds:
+        train(check, size, "NaiveDDP", rows=[3] * size)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="With NaiveDDP a missing gradient counts as zeros, also where only some ranks lack it; gradients of "
+    "frozen parameters stay as they are, and tied ones count once.",
+    worlds=(1, 2, 4),
+    needs=("NaiveDDP",),
+)
+def test_naive_missing_gradients(check: Check) -> None:
+    for size in check.worlds:
+        follow(check, size, "NaiveDDP", missing(Builder(check, size)))
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="Inside no_sync() of NaiveDDP gradients only accumulate and synchronize_gradients() is a RuntimeError; "
+    "the next one outside sends all; no_sync() may be nested, and ends with an exception too.",
+    worlds=(2, 4),
+    needs=("NaiveDDP",),
+    core=False,
+)
+def test_naive_no_sync(check: Check) -> None:
+    for size in check.worlds:
+        follow(check, size, "NaiveDDP", accumulation(Builder(check, size)))
+
+
+@check(
+    "data_parallel",
+    points=2,
+    statement=f"{MEAN.format('FlatDDP')}, in every step, after several backwards and for mixed dtypes.",
+    worlds=(1, 2, 4),
+    needs=("FlatDDP",),
+)
+def test_flat_gradients(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        follow(check, size, "FlatDDP", [*steps(make), *several_backwards(make), *dtypes(make)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{TRAINED.format('FlatDDP')} and all rows.",
+    worlds=(4,),
+    needs=("FlatDDP",),
+)
+def test_flat_training(check: Check) -> None:
+    for size in check.worlds:
+        train(check, size, "FlatDDP", rows=[3] * size)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{MEAN.format('OverlappedDDP')}, in every step, in whatever order ranks use their parameters.",
+    worlds=(1, 2, 4),
+    needs=("OverlappedDDP",),
+    core=False,
+)
+def test_overlapped_gradients(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        follow(check, size, "OverlappedDDP", [*steps(make), *dtypes(make)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{TRAINED.format('OverlappedDDP')} and all rows, for shards of different sizes, one of them empty.",
+    worlds=(4,),
+    needs=("OverlappedDDP",),
+    core=False,
+)
+def test_overlapped_training(check: Check) -> None:
+    for size in check.worlds:
+        train(check, size, "OverlappedDDP", rows=[4, 1, 0, 2])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{MEAN.format('BucketedDDP')}, for small, large and mixed buckets; .buckets are those of plan_buckets.",
+    worlds=(1, 2, 4),
+    needs=("BucketedDDP", "plan_buckets"),
+    core=False,
+)
+def test_bucketed_gradients(check: Check) -> None:
+    for size in check.worlds:
+        sessions = []
+        for bucket_bytes in (1, 48, 10**6):  # each parameter alone, some together, all together
+            make = Builder(check, size, {"bucket_bytes": bucket_bytes})
+            sessions += [*steps(make), *dtypes(make)]
+        follow(check, size, "BucketedDDP", sessions)
+    _check_buckets(check)
+
+
+def _check_buckets(check: Check) -> None:
+    """`.buckets` against the submission's own plan, which another check judges."""
+    of = parameters(check, {"a": (4,), "b": (2, 3), "c": (5,), "d": (), "e": (1,)})
+    sizes = [1, 20, 40, 10**6]
+    named = [f"BucketedDDP(module, {size})" for size in sizes]
+    inputs = {"parameters": of, "frozen": ["c"], "bucket_bytes": sizes}
+    (values,) = check.run(1, "data_parallel.buckets", cases=named, **inputs)
+    for value, what in zip(values, named, strict=True):
+        came = expect.mapping(value, "buckets", "plan", what=what, rank=0)
+        what = f"{what}.buckets, by the names of the parameters,"
+        expect.same(came["buckets"], came["plan"], what=what, rank=0)
+        in_order = [name for bucket in came["plan"] for name in bucket]
+        what = f"{what} one after the other: the trainable parameters in reverse,"
+        expect.same(in_order, ["e", "d", "b", "a"], what=what, rank=0)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{TRAINED.format('BucketedDDP')} and all rows, for shards of different sizes, one of them empty; a "
+    "bucket_bytes below 1 is a ValueError before anything is sent.",
+    worlds=(4,),
+    needs=("BucketedDDP",),
+    core=False,
+)
+def test_bucketed_training(check: Check) -> None:
+    for size in check.worlds:
+        train(check, size, "BucketedDDP", rows=[2, 0, 1, 4], options={"bucket_bytes": 120})
+        _check_refused_sizes(check, size)
+
+
+def _check_refused_sizes(check: Check, size: int) -> None:
+    import torch
+
+    weights = [parameters(check, {f"{rank}": (2, 3)})[f"{rank}"] for rank in range(size)]
+    sizes = [0, -1]
+    named = [f"BucketedDDP(module, {bucket_bytes})" for bucket_bytes in sizes]
+    inputs = {"weight": PerRank(weights), "bucket_bytes": sizes}
+    values = check.run(size, "data_parallel.refuse_bucket_bytes", cases=named, **inputs)
+    total = torch.tensor([size * (size + 1) / 2])
+    for rank in range(size):
+        for value, what in zip(values[rank], named, strict=True):
+            came = expect.mapping(value, "raised", "weight", "sum", what=what, rank=rank)
+            expect.raised(came, "ValueError", what=what, rank=rank)
+            of_weight = f"the weight after {what}, which must send nothing,"
+            expect.same(came["weight"], weights[rank], what=of_weight, rank=rank, outside_autograd=False)
+            expect.same(came["sum"], total, what=f"an all-reduce after {what}", rank=rank)
