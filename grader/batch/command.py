@@ -13,9 +13,10 @@ import click
 
 import grader
 from grader.batch import check_set, grading, sources
-from grader.batch.gradebook import FILE_NAME, GradebookError, Run
+from grader.batch.gradebook import FILE_NAME, Run
 from grader.batch.grading import Batch, Stopped
 from grader.batch.judge import Court, PytestCommand, judge_environment
+from grader.batch.schema import GradebookError
 from grader.checking import catalog
 from grader.report.scores import is_complete
 

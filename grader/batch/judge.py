@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -101,6 +102,7 @@ async def judge(
         verdicts, verdicts_end = pipe(ends)
         lifeline_end, lifeline = pipe(ends)
         output, output_end = pipe(ends)
+        lines = asyncio.StreamReader(limit=MAX_LINE_BYTES)
         arguments = court.command(
             staged=staged,
             name=submission.name,
@@ -108,25 +110,24 @@ async def judge(
             verdicts=verdicts_end.fileno(),
             lifeline=lifeline_end.fileno(),
         )
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output_end,
-                stderr=output_end,
-                pass_fds=(verdicts_end.fileno(), lifeline_end.fileno()),
-                cwd=court.root,
-                env={**court.environment, "TMPDIR": str(scratch)},
-                start_new_session=True,  # a Ctrl-C at the terminal is the grader's to handle
-            )
-        except OSError as error:
-            hearing.close(f"the judge could not be started ({error})", "")
-            return
-        for end in (verdicts_end, lifeline_end, output_end):
-            end.close()  # the judge's alone now: so its death shows as the end of the stream
-        lines = asyncio.StreamReader(limit=MAX_LINE_BYTES)
         async with reading(output, printed), reading(verdicts, asyncio.StreamReaderProtocol(lines)):
             try:
+                process = await asyncio.create_subprocess_exec(
+                    *arguments,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output_end,
+                    stderr=output_end,
+                    pass_fds=(verdicts_end.fileno(), lifeline_end.fileno()),
+                    cwd=court.root,
+                    env={**court.environment, "TMPDIR": str(scratch)},
+                    start_new_session=True,  # a Ctrl-C at the terminal is the grader's to handle
+                )
+            except OSError as error:
+                hearing.close(f"the judge could not be started ({error})", "")
+                return
+            try:
+                for end in (verdicts_end, lifeline_end, output_end):
+                    end.close()  # the judge's alone now: so its death shows as the end of the stream
                 why = await _hear(process, lines, hearing, court)
             finally:
                 lifeline.close()
@@ -146,6 +147,7 @@ async def _hear(
             {listening, ending}, timeout=court.deadline_seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if not done:
+            _break_off(process)
             return f"the judge was still at work after {court.deadline_seconds:g} seconds"
         if listening in done and (garbled := listening.result()):
             return garbled
@@ -172,6 +174,14 @@ async def _listen(lines: asyncio.StreamReader, hearing: Hearing) -> str:
                 return ""
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return f"the judge said what cannot be understood ({type(error).__name__}: {error})"
+
+
+def _break_off(process: asyncio.subprocess.Process) -> None:
+    """Ends a judge that hangs so that it prints, as pytest makes every Python do, where each thread is."""
+    with contextlib.suppress(ProcessLookupError):
+        if sys.platform == "linux":
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+        process.send_signal(signal.SIGABRT)
 
 
 async def _stop(process: asyncio.subprocess.Process, grace_seconds: float) -> None:

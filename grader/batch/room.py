@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from grader.batch.gradebook import GradebookError
+from grader.batch.schema import GradebookError
 
 LOCK_NAME = ".grader.lock"
-STAGE_PREFIX = "grader-"
+STAGE_PREFIX = "grader-batch-"
 
 
 @contextmanager

@@ -6,13 +6,15 @@ unless it was expected in the same place. `what` names the call, e.g. "broadcast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from grader.checking.failed import CheckFailed
 from grader.checking.show import tensor_text, value_text
-from grader.world.values import ReturnedTensor
+from grader.world.values import Foreign, ReturnedTensor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,10 +70,20 @@ def same(value: Any, expected: Any, *, what: str, rank: int, **options: Any) -> 
         raise _wrong_values(came, expected, equal, what=what, rank=rank)
 
 
-def close(value: Any, expected: Tensor, *, what: str, rank: int, rtol: float | None = None, **options: Any) -> None:
+def close(
+    value: Any,
+    expected: Tensor,
+    *,
+    what: str,
+    rank: int,
+    rtol: float | None = None,
+    scale: float | None = None,
+    **options: Any,
+) -> None:
     """The tensor equals `expected` to within rtol · max|expected| in every element, with its dtype and shape.
 
     The tolerance follows the largest expected number, so zeros never pass for numbers. rtol: by dtype if None.
+    scale: stands for max|expected| where `expected` is a part of something larger, and may be small by cancellation.
     NaN and infinities fail. Integer and boolean tensors are compared exactly.
     """
     if not (expected.is_floating_point() or expected.is_complex()):
@@ -86,7 +98,8 @@ def close(value: Any, expected: Tensor, *, what: str, rank: int, rtol: float | N
     wide = torch.complex128 if expected.is_complex() else torch.float64
     rtol = rtol if rtol is not None else RTOL[str(expected.dtype).removeprefix("torch.")]
     difference = (came.to(wide) - expected.to(wide)).abs()
-    within = difference <= rtol * expected.to(wide).abs().max()  # False where the difference is NaN
+    scale = scale if scale is not None else float(expected.to(wide).abs().max())
+    within = difference <= rtol * scale  # False where the difference is NaN
     if not bool(within.all()):
         raise _wrong_values(came, expected, within, what=what, rank=rank)
 
@@ -169,6 +182,17 @@ def true(condition: bool, rationale: str, **fields: Any) -> None:
         raise CheckFailed(rationale, **fields)
 
 
+@contextmanager
+def helping(text: str) -> Iterator[None]:
+    """What fails inside and has no help of its own gets `text`: what this mistake usually comes from."""
+    try:
+        yield
+    except CheckFailed as failed:
+        if not failed.explanation.help:
+            failed.explanation = replace(failed.explanation, help=text)
+        raise
+
+
 def _is_tensor(value: Any) -> bool:
     return type(value).__module__ == "torch" and hasattr(value, "numel")
 
@@ -178,9 +202,15 @@ def _same_plain(value: Any, expected: Any, *, what: str, rank: int) -> None:
     if not exact or value != expected:
         raise CheckFailed(
             f"rank {rank}: {what} did not return {value_text(expected)}",
-            expected=f"{type(expected).__name__} {value_text(expected)}",
-            actual=value_text(value) if value is None else f"{type(value).__name__} {value_text(value)}",
+            expected=_typed(expected),
+            actual=_typed(value),
         )
+
+
+def _typed(value: Any) -> str:
+    """The value as text, with its type's name where the text does not tell it."""
+    told = value is None or isinstance(value, (ReturnedTensor, Foreign))
+    return value_text(value) if told else f"{type(value).__name__} {value_text(value)}"
 
 
 def _same_form(came: Tensor, expected: Tensor, *, what: str, rank: int) -> None:

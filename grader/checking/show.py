@@ -26,6 +26,10 @@ def value_text(value: Any) -> str:
             more = f", … ({len(value)} in all)" if len(value) > 6 else ""
             opening, closing = "[]" if isinstance(value, list) else "()"
             return printable(f"{opening}{shown}{more}{closing}", MAX_TEXT)
+        case dict():
+            shown = ", ".join(f"{key!r}: {value_text(child)}" for key, child in list(value.items())[:6])
+            more = f", … ({len(value)} in all)" if len(value) > 6 else ""
+            return printable(f"{{{shown}{more}}}", MAX_TEXT)
         case _ if type(value).__module__ == "torch" and hasattr(value, "numel"):
             return tensor_text(value)
         case _:

@@ -56,7 +56,7 @@ def _namespaces(form: Form) -> list[str]:
     return [
         *own,
         *shared,
-        *("--hostname", "jail", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
+        *("--hostname", "jail", "--new-session", "--cap-drop", "ALL"),
         *_each("--cap-add", ((f"CAP_{name}",) for name in kept)),
     ]
 

@@ -31,6 +31,16 @@ LIMITS = {
     "NOFILE": 1024,
     "CORE": 1,  # 1 stops cores that are piped to a program of the host too; 0 does not (core(5))
 }
+# What runs inside first: it must not outlive the judge, and says that it has come so far.
+BEGIN = """
+import socket, sys
+sys.path += {module_path}
+from grader.world import confine
+{become}
+lifeline = socket.socket(fileno={lifeline})
+confine.end_with(lifeline)
+lifeline.send(b"!")
+"""
 
 
 class Bubblewrap:
@@ -47,6 +57,11 @@ class Bubblewrap:
     def __init__(self, *, interpreter: Interpreter | None = None, bwrap: Path | None = None) -> None:
         self._interpreter = interpreter
         self._bwrap = bwrap
+
+    @cached_property
+    def program(self) -> Path | None:
+        """bubblewrap itself; None if there is none on this machine."""
+        return self._bwrap or find_bwrap()
 
     @cached_property
     def confinement(self) -> Confinement:
@@ -78,18 +93,21 @@ class Bubblewrap:
 
     def launch(self, form: Form, code: str, *, keep: Sequence[int] = (), run_id: str) -> JailedProcess:
         """Runs Python `code` inside, unconfined but for the jail itself. Not for code of a submission."""
-        bwrap = self._bwrap or find_bwrap()
-        if bwrap is None:
+        if self.program is None:
             raise InfraError("bubblewrap is not installed")
         uid = spare_uid(Path("/proc/self/uid_map").read_text()) if getuid() == 0 else None
-        begin = f"import sys; sys.path += {[str(path) for path in self.binds.module_path]}\n"
-        if not form.user_namespace:
-            begin += f"from grader.world import confine; confine.become_user({uid}, {uid}, {KEPT})\n"
+        ours, theirs = socket.socketpair()
+        begin = BEGIN.format(
+            module_path=[str(path) for path in self.binds.module_path],
+            become="" if form.user_namespace else f"confine.become_user({uid}, {uid}, {KEPT})",
+            lifeline=theirs.fileno(),
+        )
         environment = environment_for(self.binds, zygote_environment(run_id))
         return JailedProcess(
-            bwrap,
+            self.program,
             arguments_for(self.binds, form, environment),
             [str(self.binds.program), "-I", "-X", "utf8", "-c", begin + code],
+            lifeline=(ours, theirs),
             keep=keep,
             environment={"GRADER_RUN": run_id},
             uid=uid if form.leave_root else None,

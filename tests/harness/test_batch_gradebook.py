@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.batch import check_set
-from grader.batch.gradebook import FILE_NAME, SCHEMA_VERSION, Gradebook, GradebookError, Run, read, set_aside
+from grader.batch.gradebook import FILE_NAME, Gradebook, Run, read, set_aside
 from grader.batch.room import LOCK_NAME, STAGE_PREFIX, hold
+from grader.batch.schema import SCHEMA_VERSION, GradebookError
 from grader.batch.submission import Submission
 from grader.checking.verdict import Status
 from tests.harness.batch_parts import CHECKS, verdict
@@ -189,7 +190,7 @@ def test_the_folder_of_a_killed_grader_goes_with_the_next(tmp_path: Path) -> Non
     assert other.exists(), "only what a grader made"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"stage": 3}', '{"stage": "/nowhere/grader-x"}', "\0"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"stage": 3}', '{"stage": "/nowhere/grader-batch-x"}', "\0"])
 def test_a_torn_lock_file_does_no_harm(text: str, tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text(text)
     with hold(tmp_path) as stage:

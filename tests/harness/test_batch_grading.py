@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from grader.batch.clerk import View, outcome
-from grader.batch.gradebook import FILE_NAME, Book, GradebookError, Run, read
+from grader.batch.gradebook import FILE_NAME, Book, Run, read
 from grader.batch.grading import Batch, grade
 from grader.batch.queue import Case
+from grader.batch.schema import GradebookError
 from grader.batch.submission import Submission
 from grader.checking.verdict import Status
 from tests.harness.batch_parts import CHECKS, SilentView, court, part, plays, verdict
@@ -107,7 +108,7 @@ def test_no_more_judges_at_a_time_than_jobs(tmp_path: Path) -> None:
     class Counter(Recorder):
         def closed(self, line: str, *, broken: bool) -> None:
             super().closed(line, broken=broken)
-            (stage,) = (tmp_path / "tmp").glob("grader-*")
+            (stage,) = (tmp_path / "tmp").glob("grader-batch-*")
             busy.append(len(list(stage.iterdir())))
 
     with private_tmp(tmp_path):

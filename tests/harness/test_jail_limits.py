@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from grader.jail.bubblewrap import LIMITS
+from grader.jail.process import JailedProcess
 from grader.world import Failure, Launcher, World
 from grader.world.launcher import run_id
 from tests.harness import hostile
@@ -64,27 +67,31 @@ def test_daemons_die_with_their_world(launcher: Launcher) -> None:
     assert settles(run_id(), before)
 
 
-def test_wait_returns_when_all_inside_is_gone() -> None:
-    jail = working_jail()
-    form = next(trial.form for trial in jail.trials if trial.works)
+# Fifty daemons in sessions of their own; the pipe ends when the last of them has gone.
+DAEMONS = """
+import os, time
+for _ in range(50):
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(60)
+        os._exit(0)
+os.write({writer}, b"started")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["kill", "bubblewrap alone is killed"])
+def test_wait_returns_when_all_inside_is_gone(whole: bool) -> None:
+    run = f"jail-test-wait-{whole}"
     reader, writer = os.pipe()
-    run = "jail-test-wait"
-    # Fifty daemons in sessions of their own; the pipe ends when the last of them has gone.
-    code = (
-        "import os, time\n"
-        "for _ in range(50):\n"
-        "    if os.fork() == 0:\n"
-        "        os.setsid()\n"
-        "        time.sleep(60)\n"
-        "        os._exit(0)\n"
-        f"os.write({writer}, b'started')\n"
-        "time.sleep(60)\n"
-    )
-    process = jail.launch(form, code, keep=[writer], run_id=run)
-    with process:
+    with launched(DAEMONS.format(writer=writer), keep=[writer], run=run) as process:
         os.close(writer)
         assert os.read(reader, 100) == b"started"
-        process.kill()
+        assert len(processes_of(run)) > 50
+        if whole:
+            process.kill()
+        else:
+            os.kill(process.pid, signal.SIGKILL)
         process.wait(timeout=20)
         os.set_blocking(reader, False)
         assert os.read(reader, 100) == b""
@@ -93,38 +100,63 @@ def test_wait_returns_when_all_inside_is_gone() -> None:
     os.close(reader)
 
 
-def test_wait_can_give_up() -> None:
+def launched(code: str, *, run: str, keep: Sequence[int] = ()) -> JailedProcess:
     jail = working_jail()
     form = next(trial.form for trial in jail.trials if trial.works)
-    with jail.launch(form, "import time; time.sleep(60)", run_id="jail-test-timeout") as process:
+    return jail.launch(form, code, keep=keep, run_id=run)
+
+
+def test_wait_can_give_up_and_kill_works_at_once() -> None:
+    run = "jail-test-timeout"
+    with launched("import time; time.sleep(60)", run=run) as process:
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.05)
+            process.wait(timeout=0.01)
         process.kill()
+        process.wait(timeout=20)
+        assert processes_of(run) == []
 
 
+def test_an_exit_code_comes_out() -> None:
+    with launched("sys.exit(7)", run="jail-test-exit") as process:
+        assert process.wait(timeout=20) == 7
+    assert process.command_ran
+
+
+# A judge that is killed so many milliseconds after it began to start a jail.
 JUDGE = """
-import os, time
+import os, signal, time
 from grader.jail import Bubblewrap
 jail = Bubblewrap()
 form = next(trial.form for trial in jail.trials if trial.works)
-jail.launch(form, "import os, time; os.write({writer}, b'inside'); time.sleep(60)", keep=[{writer}], run_id="{run}")
-time.sleep(60)
+for delay in (0, 2, 4, 6, 8, 10, 15, 20, 30, 50, 200):
+    judge = os.fork()
+    if judge == 0:
+        jail.launch(form, "import time; time.sleep(60)", run_id="{run}")
+        time.sleep(60)
+    time.sleep(delay / 1000)
+    os.kill(judge, signal.SIGKILL)
+    os.waitpid(judge, 0)
 """
 
 
-def test_a_jail_dies_with_the_judge() -> None:
+def test_a_jail_ends_with_the_judge_at_whatever_moment() -> None:
     working_jail()
     run = "jail-test-judge"
-    reader, writer = os.pipe()
-    code = JUDGE.format(writer=writer, run=run)
-    with subprocess.Popen([sys.executable, "-c", code], pass_fds=[writer]) as judge:
-        os.close(writer)
-        assert os.read(reader, 100) == b"inside"
-        assert processes_of(run)
-        judge.kill()
-    assert os.read(reader, 100) == b""
+    subprocess.run([sys.executable, "-c", JUDGE.format(run=run)], check=True)
     assert settles(run, [])
-    os.close(reader)
+
+
+def test_a_jail_outlives_the_thread_that_made_it() -> None:
+    made: list[JailedProcess] = []
+    thread = threading.Thread(
+        target=lambda: made.append(launched("import time; time.sleep(60)", run="jail-test-thread"))
+    )
+    thread.start()
+    thread.join()
+    with made[0] as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.3)
+        process.kill()
 
 
 def test_the_kernel_takes_the_jail_first(launcher: Launcher) -> None:

@@ -73,7 +73,7 @@ def options(words: list[str], name: str, values: int = 1) -> list[tuple[str, ...
 @pytest.mark.parametrize("form", [USER, DROPPED, OUTER])
 def test_arguments_close_what_must_be_closed(plan: BindPlan, form: Form) -> None:
     words = arguments_for(plan, form, {"NAME": "value"})
-    for word in ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent"):
+    for word in ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"):
         assert words.count(word) == 1
     assert {"--new-session", "--clearenv"} <= set(words)
     assert not {"--proc", "--dev", "--bind", "--share-net"} & set(words)

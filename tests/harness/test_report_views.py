@@ -321,7 +321,7 @@ def test_the_end_says_what_is_open_and_where_the_files_are() -> None:
 
     broken = [graded(f"s{number}", collectives_seen=None) for number in range(7)]
     shown = closing_text(book(*broken), Path("grades"), terminal=Console(file=io.StringIO(), width=80))
-    assert "failed on checks of 7 of 7 submissions (s0, s1, s2, s3, s4 and 2 more)" in shown
+    assert "no score yet for 7 of 7 submissions (s0, s1, s2, s3, s4 and 2 more)" in shown
     for name in ("grades/gradebook.db", "grades/gradebook.csv", "grades/<submission>/results.json, feedback.md"):
         assert name in shown
     assert "?:" not in closing_text(book(graded()), Path("grades"), terminal=Console(file=io.StringIO(), width=80))
