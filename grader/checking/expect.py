@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.checking.failed import CheckFailed
 from grader.checking.show import tensor_text, value_text
+from grader.world.failure import printable
 from grader.world.values import Foreign, ReturnedTensor
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ RTOL = {
     "complex64": 1e-5,
     "complex128": 1e-9,
 }
+
+LARGEST_NUMBER = 2**1000  # a larger int is none of our numbers, and overflows a float
 
 
 def tensor(value: Any, *, what: str, rank: int, contiguous: bool = True, outside_autograd: bool = True) -> Tensor:
@@ -106,7 +109,7 @@ def close(
 
 def number(value: Any, expected: float, *, what: str, rank: int, rtol: float = 1e-12) -> None:
     """A float (an int will do) that is `expected` up to rtol · |expected|."""
-    is_number = type(value) in (float, int)
+    is_number = type(value) is float or (type(value) is int and abs(value) < LARGEST_NUMBER)
     if not is_number or not abs(value - expected) <= rtol * abs(expected):
         raise CheckFailed(
             f"rank {rank}: {what} is not the number expected",
@@ -169,7 +172,7 @@ def returned(value: Any, *, what: str, rank: int) -> Any:
     outcome = mapping(value, what=what, rank=rank)
     if "raised" in outcome:
         raise CheckFailed(
-            f"rank {rank}: {what} raised {value_text(outcome['raised'][:1])}",
+            f"rank {rank}: {what} raised {_first_class(outcome['raised'])}",
             expected="no error",
             actual=value_text(outcome.get("message")),
         )
@@ -193,6 +196,12 @@ def helping(text: str) -> Iterator[None]:
         raise
 
 
+def _first_class(classes: Any) -> str:
+    """The name of the error that `attempt` caught, or what stands in its place."""
+    first = classes[0] if isinstance(classes, list) and classes else classes
+    return printable(first, 100) if type(first) is str else value_text(first)
+
+
 def _is_tensor(value: Any) -> bool:
     return type(value).__module__ == "torch" and hasattr(value, "numel")
 
@@ -209,7 +218,7 @@ def _same_plain(value: Any, expected: Any, *, what: str, rank: int) -> None:
 
 def _typed(value: Any) -> str:
     """The value as text, with its type's name where the text does not tell it."""
-    told = value is None or isinstance(value, (ReturnedTensor, Foreign))
+    told = value is None or isinstance(value, (ReturnedTensor, Foreign, Fraction))
     return value_text(value) if told else f"{type(value).__name__} {value_text(value)}"
 
 

@@ -33,7 +33,14 @@ def value_text(value: Any) -> str:
         case _ if type(value).__module__ == "torch" and hasattr(value, "numel"):
             return tensor_text(value)
         case _:
-            return printable(repr(value), MAX_TEXT)
+            return printable(_repr(value), MAX_TEXT)
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python bounds the digits that it converts
+        return "(too many digits to show)"
 
 
 def tensor_text(tensor: Tensor) -> str:

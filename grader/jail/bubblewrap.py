@@ -29,7 +29,7 @@ LIMITS = {
     "AS": 32 * 2**30,  # only to bound page tables; too near to what torch maps, ranks hang and do not fail
     "FSIZE": 64 * 2**20,
     "NOFILE": 1024,
-    "CORE": 1,  # 1 stops cores that are piped to a program of the host too; 0 does not (core(5))
+    "CORE": 1,  # 1 stops cores that are piped to a program of the host too; 0 does not (Linux, fs/coredump.c)
 }
 # What runs inside first: it must not outlive the judge, and says that it has come so far.
 BEGIN = """

@@ -1,7 +1,7 @@
 """What a process of a world does to itself: end with its parent, and, in a jail, give up all it could do.
 
 Linux only, by system calls through ctypes. Elsewhere the calls that a plain world makes do nothing
-(`die_with_parent`, `become_subreaper`, `not_dumpable`, `apply` of an empty `Confinement`), and those of a
+(`die_with_parent`, `become_subreaper`, `apply` of an empty `Confinement`), and those of a
 jail raise OSError: a jail that is none must not start. Each raises OSError where the kernel refuses it.
 """
 
@@ -26,7 +26,7 @@ PRIVATE_TMP_FILES = 4096  # an unbounded number of empty files would cost kernel
 PRIVATE_FOLDERS = ("/tmp", "/dev/shm")
 
 # From linux/prctl.h, linux/seccomp.h, linux/sched.h, linux/mount.h and linux/capability.h.
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 8, 22
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 36, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL, _SECCOMP_MODE_FILTER, _SIGKILL = 4, 2, 9
 _CLONE_NEWNS, _CLONE_NEWPID, _CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000
@@ -63,15 +63,6 @@ def become_subreaper() -> None:
     """A descendant whose parent has ended becomes this process's child, daemons too. Not inherited."""
     if sys.platform == "linux":
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def not_dumpable() -> None:
-    """Other processes of this user cannot read, write or trace this one, and it dumps no core.
-
-    Forked children inherit it. Its files in /proc, the environment too, are then for root alone.
-    """
-    if sys.platform == "linux":
-        _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def enter_pid_namespace() -> None:

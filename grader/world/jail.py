@@ -28,15 +28,21 @@ class Confinement:
 class Jail(Protocol):
     """A place where a zygote, and every rank forked from it, lives."""
 
-    name: str
-    confinement: Confinement
+    @property
+    def name(self) -> str:
+        """For messages and the gradebook: "none", "bubblewrap"."""
+        ...
+
+    @property
+    def confinement(self) -> Confinement:
+        """What each world in it does to itself."""
+        ...
 
     def start(self, control: socket.socket, *, run_id: str) -> subprocess.Popen[bytes]:
         """Starts `grader.world.zygote.main(fd)` with `control` as its only inherited descriptor beyond 0, 1, 2.
 
         The process carries GRADER_RUN=run_id in its environment, OMP_NUM_THREADS=1 and GLOO_SOCKET_IFNAME=lo;
-        its stderr is a pipe (`Popen.stderr`), read only when the zygote fails to start. It must be called from a
-        thread that outlives the jail (the parent-death signal belongs to the thread).
+        its stderr is a pipe (`Popen.stderr`), read only when the zygote fails to start.
         """
         ...
 

@@ -135,7 +135,7 @@ def _tell_of_exits(stack_file: IO[bytes]) -> None:
         _flush()
         _exit(status)
 
-    os._exit = leave  # type: ignore[assignment]
+    os._exit = leave
 
 
 def _flush() -> None:

@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from grader.world import confine, wire
+from grader.world import wire
 from grader.world.jail import Confinement
 from grader.world.warden import Lines, run_world
 
@@ -30,7 +30,6 @@ def main(control_descriptor: int) -> None:
 
     load(save({"warm": torch.zeros(1)}))
     torch.set_num_threads(1)
-    confine.not_dumpable()
     gc.collect()
     gc.freeze()  # a collection in a rank would otherwise copy every page of the imports
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # wardens are reaped by the kernel

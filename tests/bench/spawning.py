@@ -69,7 +69,7 @@ def serve(world_size: int) -> None:
     """The process that forks."""
     import gc
 
-    import torch.distributed
+    import torch.distributed  # noqa: F401  what a forked rank would import otherwise
 
     gc.freeze()
     for _ in sys.stdin:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 from grader.checking.catalog import ListedCheck, load
 from grader.checking.context import Grading, seed_of
@@ -27,19 +25,13 @@ def checks() -> dict[str, ListedCheck]:
 
 
 def mutants_of(module: str) -> list[Mutant]:
-    """The wrong solutions of one module, its bonus functions included."""
-    return [one for listed in _lists_of(module) for one in listed.MUTANTS]
+    """The wrong solutions of one module."""
+    return list(importlib.import_module(f"tests.mutants.{module}").MUTANTS)
 
 
 def variants_of(module: str) -> list[Variant]:
-    """The right solutions of one module that are written differently, its bonus functions included."""
-    return [one for listed in _lists_of(module) for one in listed.VARIANTS]
-
-
-def _lists_of(module: str) -> list[ModuleType]:
-    """tests/mutants/MODULE.py and, where there is one, tests/mutants/MODULE_bonus.py."""
-    names = [f"tests.mutants.{module}", f"tests.mutants.{module}_bonus"]
-    return [importlib.import_module(name) for name in names if importlib.util.find_spec(name) is not None]
+    """The right solutions of one module that are written differently."""
+    return list(importlib.import_module(f"tests.mutants.{module}").VARIANTS)
 
 
 def edited(module: str, one: Mutant | Variant) -> Submission:

@@ -131,7 +131,7 @@ class Liar(torch.Tensor):
         return True
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self):
         raise RuntimeError("no message")
 
@@ -141,7 +141,7 @@ def returns_a_liar(here):
 
 
 def raises_unprintable(here):
-    raise Unprintable
+    raise UnprintableError
 
 
 def raises_huge(here):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -134,3 +135,11 @@ def test_messages_stay_short_whatever_came() -> None:
     assert len(failed.explanation.actual) < 1000
     failed = why(expect.same, came(torch.arange(10**6)), torch.arange(10**6) + 1)
     assert len(failed.explanation.actual) < 1000
+
+
+@pytest.mark.parametrize("huge", [10**400, 10**5000, -(10**5000)], ids=["large", "too large to print", "negative"])
+def test_numbers_with_too_many_digits_fail_and_break_nothing(huge: int) -> None:
+    assert "not the number expected" in str(why(expect.number, huge, 1.0))
+    assert "did not return 3" in str(why(expect.same, huge, 3))
+    assert "did not return Fraction" in str(why(expect.same, Fraction(huge, 3), Fraction(1, 3)))
+    assert "a list of 2" in str(why(expect.sequence, [huge], 2))

@@ -163,7 +163,7 @@ def test_unwritten_functions_are_one_line_for_each_module(seen: subprocess.Compl
 
 def test_junit_has_verdicts_and_points(project: Path, seen: subprocess.CompletedProcess[str]) -> None:
     assert seen.stdout
-    cases = {case.get("name"): case for case in ET.parse(project / "report.xml").iter("testcase")}  # noqa: S314  our own
+    cases = {case.get("name"): case for case in ET.parse(project / "report.xml").iter("testcase")}
     properties = {one.get("name"): one.get("value") for one in cases["test_half"].iter("property")}
     assert properties == {"check": "collectives.half", "verdict": "fail", "points": "0", "possible": "2"}
     assert "ArithmeticError" in str(cases["test_half"].find("failure").get("message"))  # type: ignore[union-attr]
@@ -231,7 +231,10 @@ def test_bad_arguments_are_one_clear_line(words: tuple[str, ...], message: str, 
 
 
 def test_collection_imports_no_torch(project: Path) -> None:
-    code = "import sys, pytest; pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider']); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, pytest; pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider']);"
+        "sys.exit('torch' in sys.modules)"
+    )
     seen = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False)
     assert "test_twice" in seen.stdout
     assert seen.returncode == 0, "torch was imported"

@@ -1,6 +1,9 @@
 """Mutants and variants of tensor_parallel.py."""
 
-from tests.mutants.mutant import Edit, Mutant, Variant
+from tests.mutants.tensor_functions import CONJUGATES, SHARDS
+from tests.mutants.tensor_layers import LAYERS, NETWORKS
+from tests.mutants.tensor_variants import VARIANTS
 
-MUTANTS: list[Mutant] = []
-VARIANTS: list[Variant] = []
+__all__ = ["MUTANTS", "VARIANTS"]
+
+MUTANTS = [*SHARDS, *CONJUGATES, *LAYERS, *NETWORKS]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from grader.checking import Check, CheckFailed, PerRank, expect
+from tests.public import cases
 
 POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 LAYOUTS = {
@@ -50,6 +51,40 @@ class Call:
         """The same call with inputs that are not contiguous, and with inputs that take part in autograd."""
         layouts: tuple[Literal["strided", "transposed", "leaf"], ...] = ("strided", "transposed", "leaf")
         return [replace(self, layout=layout) for layout in layouts]
+
+
+def wrong_roots(
+    parameter: str, inputs: Sequence[Any], *, group_size: int, group: Literal["default", "own"] = "default"
+) -> list[Call]:
+    """Calls with roots that are no rank in the group: the first beyond it, and one that Python's lists would take."""
+    where = "" if group == "default" else f" in a group of {group_size} ranks or fewer"
+    return [
+        Call(f"{parameter}={root}{where}", inputs, arguments=[root], group=group, refused=True, naming=[str(root)])
+        for root in (group_size, -1)
+    ]
+
+
+def wrong_operators(check: Check, world_size: int, arguments: Sequence[int] = ()) -> list[Call]:
+    """Calls with an operator that is none of the five, or that the dtype does not have.
+
+    arguments: what stands before the operator.
+    """
+    wrong = (("BAND", "int64", "BAND"), ("AVG", "int64", "int64"), ("MAX", "complex64", "complex64"))
+    return [
+        Call(
+            f"{op}, {dtype}",
+            cases.for_ranks(check, range(world_size), (world_size,), dtype, "wrong"),
+            arguments=[*arguments, op],
+            refused=True,
+            naming=[naming],
+        )
+        for op, dtype, naming in wrong
+    ]
+
+
+def from_outside(inputs: Sequence[Any], arguments: Sequence[int | str] = ()) -> Call:
+    """A call by ranks that are not in the group."""
+    return Call("a group that does not hold this rank", inputs, arguments=arguments, group="other", refused=True)
 
 
 def in_groups(groups: Sequence[Sequence[int]], calls_of: Callable[[Sequence[int]], list[Call]]) -> list[Call]:
@@ -112,24 +147,22 @@ def run_calls(
         for rank in everyone:
             members = next((list(ranks) for ranks in groups if rank in ranks), everyone)
             members = members if call.group == "own" else everyone
-            _compare(
-                call, values[rank][number], what=what, rank=rank, neighbours=_ring(members, rank) if ring else None
-            )
+            peers = _peers(members.index(rank), len(members), ring=ring)
+            _compare(call, values[rank][number], what=what, rank=rank, peers=peers)
             if same_bits and not call.refused:
-                first = values[members[0]][number]["result"].tensor
-                what_of_both = f"{what}, compared with rank {members[0]} bit for bit,"
-                expect.same(values[rank][number]["result"], first, what=what_of_both, rank=rank)
-    for rank in everyone:
-        expect.same(values[rank][-1], everyone, what="an exchange of messages after the calls", rank=rank)
+                _compare_bits(values[rank][number], values[members[0]][number], members[0], what=what, rank=rank)
+    with expect.helping("a message that one of the calls sent was still under way: nobody had received it"):
+        for rank in everyone:
+            expect.same(values[rank][-1], everyone, what="an exchange of messages after the calls", rank=rank)
 
 
-def _ring(members: list[int], rank: int) -> set[int]:
-    """The neighbours of a rank in its group's ring, as ranks in the group."""
-    place = members.index(rank)
-    return {(place - 1) % len(members), (place + 1) % len(members)}
+def _peers(place: int, size: int, *, ring: bool) -> list[int]:
+    """The ranks in the group that the rank `place` in it may send to."""
+    others = {(place - 1) % size, (place + 1) % size} if ring else set(range(size))
+    return sorted(others - {place})
 
 
-def _compare(call: Call, value: Any, *, what: str, rank: int, neighbours: set[int] | None) -> None:
+def _compare(call: Call, value: Any, *, what: str, rank: int, peers: Sequence[int]) -> None:
     if call.refused:
         expect.raised(value, "ValueError", what=what, rank=rank, naming=call.naming)
         sent = _operations(value, what=what, rank=rank)
@@ -152,12 +185,25 @@ def _compare(call: Call, value: Any, *, what: str, rank: int, neighbours: set[in
         actual=_listed(used),
         help="the collectives of torch.distributed are what you build here; use messages",
     )
-    peers = {peer for name, peer in used if name == "send"}
+    sent_to = {peer for name, peer in used if name == "send"}
     expect.true(
-        neighbours is None or peers <= neighbours,
-        f"rank {rank}: {what} sends to ranks that are not its neighbours in the ring",
-        expected=f"messages to {' or '.join(map(str, sorted(neighbours or ())))} (ranks in the group)",
+        sent_to <= set(peers),
+        f"rank {rank}: {what} sends to ranks that it must not send to",
+        expected=f"messages to no ranks of the group but {list(peers)}",
         actual=_listed(used),
+        help="no rank sends to itself; in a ring it sends to its neighbours",
+    )
+
+
+def _compare_bits(value: Any, of_first: Any, first: int, *, what: str, rank: int) -> None:
+    """Both are results that have been compared with the expected values already."""
+    import torch
+
+    expect.true(
+        torch.equal(value["result"].tensor, of_first["result"].tensor),
+        f"rank {rank}: the result of {what} differs in its last bits from that of rank {first}",
+        expected="the same bits on all ranks",
+        help="sums depend on their order: reduce each element on one rank, and pass the result on",
     )
 
 
@@ -191,7 +237,9 @@ def _operations(value: dict[str, Any], *, what: str, rank: int) -> list[tuple[st
     """What the process group was asked for, as (operation, peer)."""
     noted = value.get("operations")
     pairs = [tuple(entry) for entry in noted if isinstance(entry, list)] if isinstance(noted, list) else None
-    if pairs is None or not all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+    if pairs is None or not all(
+        len(pair) == 2 and type(pair[0]) is str and (pair[1] is None or type(pair[1]) is int) for pair in pairs
+    ):
         raise CheckFailed(f"rank {rank}: what {what} sent cannot be read")
     return pairs
 

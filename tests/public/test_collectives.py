@@ -20,7 +20,7 @@ SHAPES_AND_DTYPES = (((4,), "float32"), ((8, 3), "float64"), ((4, 2, 3), "int64"
 )
 def test_broadcast(check: Check) -> None:
     for size in check.worlds:
-        calls = []
+        calls: list[Call] = []
         for src in range(size):
             for shape, dtype in (*SHAPES_AND_DTYPES, ((), "float32"), ((), "int64")):
                 inputs = cases.for_ranks(check, range(size), shape, dtype, len(calls))
@@ -40,15 +40,15 @@ def test_broadcast(check: Check) -> None:
 )
 def test_scatter(check: Check) -> None:
     for size in check.worlds:
-        calls = []
+        calls: list[Call] = []
         for src in range(size):
             for shape, dtype in SHAPES_AND_DTYPES:
                 whole = cases.tensor(check, src, shape, dtype, (size, len(calls)))
                 name = f"src={src}, {dtype} {shape}"
                 inputs = [whole if rank == src else None for rank in range(size)]
                 calls.append(Call(name, inputs, oracle.pieces(whole, size), [src], exact=True))
-        inputs = cases.for_ranks(check, range(size), (4, 3), "float32", "everywhere")
-        everywhere = Call("src=0, a tensor on all ranks", inputs, oracle.pieces(inputs[0], size), [0], exact=True)
+        tensors = cases.for_ranks(check, range(size), (4, 3), "float32", "everywhere")
+        everywhere = Call("src=0, a tensor on all ranks", tensors, oracle.pieces(tensors[0], size), [0], exact=True)
         run_calls(check, size, "scatter", [*calls, everywhere, *everywhere.in_other_layouts()])
 
 
@@ -61,7 +61,7 @@ def test_scatter(check: Check) -> None:
 )
 def test_gather(check: Check) -> None:
     for size in check.worlds:
-        calls = []
+        calls: list[Call] = []
         for dst in range(size):
             for shape, dtype in SHAPES_AND_DTYPES:
                 pieces = cases.for_ranks(check, range(size), shape, dtype, len(calls))
@@ -83,7 +83,7 @@ def test_gather(check: Check) -> None:
 )
 def test_reduce(check: Check) -> None:
     for size in check.worlds:
-        calls = []
+        calls: list[Call] = []
         for dst in range(size):
             for op in (None, *OPERATORS):
                 tensors = cases.operands(check, range(size), (2, 3), "float32", op or "SUM", dst)

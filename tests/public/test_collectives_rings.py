@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from grader.checking import Check, check
 from tests.public import cases
-from tests.public.calls import Call, in_groups, run_calls
+from tests.public.calls import Call, from_outside, in_groups, run_calls
 from tests.public.oracles import collectives as oracle
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def test_all_reduce(check: Check) -> None:
     "collectives",
     points=1,
     statement="all_reduce takes any number of elements: one that W does not divide, fewer than W, a single number, "
-    "none; and any group.",
+    "none; and any group, which a rank outside it gets a ValueError for.",
     worlds=(1, 2, 4),
     needs=("all_reduce",),
     core=False,
@@ -90,7 +91,7 @@ def test_all_reduce(check: Check) -> None:
 def test_all_reduce_any_shape(check: Check) -> None:
     shapes = ((10,), (3, 5), (1,), (3,), (), (0,), (2, 0))
 
-    def calls_of(ranks: range) -> list[Call]:
+    def calls_of(ranks: Sequence[int]) -> list[Call]:
         calls = []
         for shape in shapes:
             tensors = cases.operands(check, ranks, shape, "float32", "SUM")
@@ -102,7 +103,7 @@ def test_all_reduce_any_shape(check: Check) -> None:
         groups = []
         if size == 4:
             groups = [range(1, 4, 2), range(0, 4, 2)]
-            calls += in_groups(groups, calls_of)
+            calls += [*in_groups(groups, calls_of), from_outside(calls[0].inputs)]
         run_calls(check, size, "all_reduce", calls, groups=groups, ring=True, same_bits=True)
 
 
@@ -110,13 +111,13 @@ def test_all_reduce_any_shape(check: Check) -> None:
     "collectives",
     points=1,
     statement="all_to_all gives each rank, as entry i of a list, the piece that rank i meant for it, of any length; "
-    "wrong pieces are a ValueError before anything is sent.",
+    "wrong pieces, or a rank outside the group, are a ValueError before anything is sent.",
     worlds=(1, 2, 4),
     needs=("all_to_all",),
     core=False,
 )
 def test_all_to_all(check: Check) -> None:
-    def call_of(ranks: range, rows: str, trailing: tuple[int, ...], dtype: str) -> Call:
+    def call_of(ranks: Sequence[int], rows: str, trailing: tuple[int, ...], dtype: str) -> Call:
         """Rank s sends to rank r `rows` rows: "equal" 2, "uneven" between 0 and 4, by both s and r."""
         size = len(ranks)
         lengths = [[2 if rows == "equal" else (3 * s + 2 * r + s * r) % 5 for r in range(size)] for s in range(size)]
@@ -130,7 +131,7 @@ def test_all_to_all(check: Check) -> None:
         received = [[pieces[s][r] for s in range(size)] for r in range(size)]
         return Call(f"pieces of {rows} length, {dtype}, {trailing} after the rows", pieces, received, exact=True)
 
-    def calls_of(ranks: range) -> list[Call]:
+    def calls_of(ranks: Sequence[int]) -> list[Call]:
         return [
             call_of(ranks, rows, trailing, dtype)
             for rows in ("equal", "uneven")
@@ -143,7 +144,7 @@ def test_all_to_all(check: Check) -> None:
         groups = []
         if size == 4:
             groups = [range(1, 4, 2), range(0, 4, 2)]
-            calls += in_groups(groups, calls_of)
+            calls += [*in_groups(groups, calls_of), from_outside(calls[0].inputs)]
         calls += wrong_pieces(check, size)
         run_calls(check, size, "all_to_all", calls, groups=groups)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.checking import Check, check, expect
+from grader.checking.show import value_text
 
 SECONDS = 17
 
@@ -45,7 +46,7 @@ def _compare(value: Any, size: int, *, seconds: int, what: str, rank: int) -> No
         came["is_device"] is True and came["device"] == "cpu",
         f"rank {rank}: {what} did not return the device of this rank",
         expected='torch.device("cpu")',
-        actual=repr(came["device"])[:200],
+        actual=value_text(came["device"]),
     )
     expect.same(came["rank"], rank, what=f"get_rank() after {what}", rank=rank)
     expect.same(came["world_size"], size, what=f"get_world_size() after {what}", rank=rank)
@@ -62,14 +63,9 @@ def _compare(value: Any, size: int, *, seconds: int, what: str, rank: int) -> No
     needs=("cleanup",),
 )
 def test_cleanup(check: Check) -> None:
-    steps = [
-        "cleanup() without a group",
-        "cleanup()",
-        "is_initialized() after cleanup()",
-        "a second cleanup()",
-        "cleanup() of a second group",
-        "is_initialized() after cleanup() of a second group",
-    ]
+    steps = ["cleanup() without a group"]
+    for group in ("a group", "a second group"):
+        steps += [f"cleanup() of {group}", f"is_initialized() after cleanup() of {group}", f"cleanup() after {group}"]
     for size in check.worlds:
         for rank, values in enumerate(check.run(size, "collectives_setup.cleanup", cases=steps, joined=False)):
             for what, value in zip(steps, values, strict=True):

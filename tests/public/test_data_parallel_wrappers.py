@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from grader.checking import Check, PerRank, check, expect
+from grader.checking.show import value_text
 from tests.public.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
 from tests.public.wrappers import follow, parameters, train
 
-MEAN = (
-    "After synchronize_gradients() of {} each gradient is the mean over ranks of what .grad held, the same bits on all"
-)
+MEAN = "After synchronize_gradients() of {} each gradient is the mean over ranks of .grad, the same bits on every rank"
 TRAINED = (
     "Five AdamW steps with {}, from different weights on each rank, equal those of one process with rank 0's weights"
 )
@@ -31,7 +32,7 @@ def test_naive_gradients(check: Check) -> None:
     "data_parallel",
     points=1,
     statement=f"{TRAINED.format('NaiveDDP')} and all rows.",
-    worlds=(2, 4),
+    worlds=(4,),
     needs=("NaiveDDP",),
 )
 def test_naive_training(check: Check) -> None:
@@ -44,7 +45,7 @@ def test_naive_training(check: Check) -> None:
     points=1,
     statement="With NaiveDDP a missing gradient counts as zeros, also where only some ranks lack it; gradients of "
     "frozen parameters stay as they are, and tied ones count once.",
-    worlds=(1, 2, 4),
+    worlds=(2, 4),
     needs=("NaiveDDP",),
 )
 def test_naive_missing_gradients(check: Check) -> None:
@@ -57,7 +58,7 @@ def test_naive_missing_gradients(check: Check) -> None:
     points=1,
     statement="Inside no_sync() of NaiveDDP gradients only accumulate and synchronize_gradients() is a RuntimeError; "
     "the next one outside sends all; no_sync() may be nested, and ends with an exception too.",
-    worlds=(2, 4),
+    worlds=(2,),
     needs=("NaiveDDP",),
     core=False,
 )
@@ -70,7 +71,7 @@ def test_naive_no_sync(check: Check) -> None:
     "data_parallel",
     points=2,
     statement=f"{MEAN.format('FlatDDP')}, in every step, after several backwards and for mixed dtypes.",
-    worlds=(1, 2, 4),
+    worlds=(1, 4),
     needs=("FlatDDP",),
 )
 def test_flat_gradients(check: Check) -> None:
@@ -95,7 +96,7 @@ def test_flat_training(check: Check) -> None:
     "data_parallel",
     points=1,
     statement=f"{MEAN.format('OverlappedDDP')}, in every step, in whatever order ranks use their parameters.",
-    worlds=(1, 2, 4),
+    worlds=(2, 4),
     needs=("OverlappedDDP",),
     core=False,
 )
@@ -122,7 +123,7 @@ def test_overlapped_training(check: Check) -> None:
     "data_parallel",
     points=1,
     statement=f"{MEAN.format('BucketedDDP')}, for small, large and mixed buckets; .buckets are those of plan_buckets.",
-    worlds=(1, 2, 4),
+    worlds=(1, 4),
     needs=("BucketedDDP", "plan_buckets"),
     core=False,
 )
@@ -141,13 +142,19 @@ def _check_buckets(check: Check) -> None:
     of = parameters(check, {"a": (4,), "b": (2, 3), "c": (5,), "d": (), "e": (1,)})
     sizes = [1, 20, 40, 10**6]
     named = [f"BucketedDDP(module, {size})" for size in sizes]
-    inputs = {"parameters": of, "frozen": ["c"], "bucket_bytes": sizes}
+    inputs: dict[str, Any] = {"parameters": of, "frozen": ["c"], "bucket_bytes": sizes}
     (values,) = check.run(1, "data_parallel.buckets", cases=named, **inputs)
     for value, what in zip(values, named, strict=True):
         came = expect.mapping(value, "buckets", "plan", what=what, rank=0)
         what = f"{what}.buckets, by the names of the parameters,"
-        expect.same(came["buckets"], came["plan"], what=what, rank=0)
-        in_order = [name for bucket in came["plan"] for name in bucket]
+        expect.true(
+            value_text(came["buckets"]) == value_text(came["plan"]),
+            f"{what} are not those of plan_buckets",
+            expected=value_text(came["plan"]),
+            actual=value_text(came["buckets"]),
+        )
+        buckets = came["buckets"] if isinstance(came["buckets"], list) else []
+        in_order = [name for bucket in buckets if isinstance(bucket, list) for name in bucket]
         what = f"{what} one after the other: the trainable parameters in reverse,"
         expect.same(in_order, ["e", "d", "b", "a"], what=what, rank=0)
 
@@ -173,7 +180,7 @@ def _check_refused_sizes(check: Check, size: int) -> None:
     weights = [parameters(check, {f"{rank}": (2, 3)})[f"{rank}"] for rank in range(size)]
     sizes = [0, -1]
     named = [f"BucketedDDP(module, {bucket_bytes})" for bucket_bytes in sizes]
-    inputs = {"weight": PerRank(weights), "bucket_bytes": sizes}
+    inputs: dict[str, Any] = {"weight": PerRank(weights), "bucket_bytes": sizes}
     values = check.run(size, "data_parallel.refuse_bucket_bytes", cases=named, **inputs)
     total = torch.tensor([size * (size + 1) / 2])
     for rank in range(size):

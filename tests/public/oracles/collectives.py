@@ -52,3 +52,11 @@ def reduced(tensors: Sequence[Tensor], op: str) -> Tensor:
 def only_on(root: int, result: Tensor, world_size: int) -> list[Tensor | None]:
     """The result on `root`, None elsewhere."""
     return [result if rank == root else None for rank in range(world_size)]
+
+
+def operators_and_dtypes() -> list[tuple[str, str]]:
+    """The operators with dtypes that have them, where numbers of some thousands do not overflow."""
+    pairs = [(op, dtype) for op in ("SUM", "AVG", "MAX", "MIN") for dtype in ("float64", "float16", "bfloat16")]
+    pairs += [(op, dtype) for op in ("SUM", "MAX", "MIN", "PRODUCT") for dtype in ("int64", "int32", "int16")]
+    pairs += [(op, "complex64") for op in ("SUM", "AVG", "PRODUCT")]
+    return [*pairs, ("PRODUCT", "float64"), ("PRODUCT", "bfloat16")]

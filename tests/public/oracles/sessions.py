@@ -72,7 +72,7 @@ class Session:
     """The life of one wrapper, on every rank of its group.
 
     title:      for messages, e.g. "a parameter that rank 1 alone uses".
-    parameters: by name, in the module's order; the same on every rank.
+    parameters: by name, in the module's order; their values on the first rank of the group.
     scripts:    by rank of the world. Ranks look, synchronize and are refused at the same places.
     tied:       a second name of a parameter -> its first.
     transposed: names of parameters (of 2 dimensions) whose memory is laid out by columns.
@@ -95,9 +95,13 @@ class Session:
         return range(len(self.scripts)) if self.group is None else self.group
 
     def for_rank(self, rank: int) -> dict[str, Any]:
-        """What one rank is sent: its own script and no other's."""
+        """What one rank is sent: its own script and no other's.
+
+        In a group, ranks but the first begin with other values, which making the wrapper must replace.
+        """
+        other = self.group is not None and rank != self.group[0]
         return {
-            "parameters": dict(self.parameters),
+            "parameters": {name: value + 1 if other else value for name, value in self.parameters.items()},
             "frozen": sorted(self.frozen),
             "tied": dict(self.tied),
             "transposed": sorted(self.transposed),

@@ -56,13 +56,16 @@ def call(here, *, function, calls, inputs, groups):
 
 
 def roll_call(here):
-    """The ranks that this rank hears of when each sends its number to each: a stray message would show."""
-    heard = [torch.tensor([here.rank]) for _ in range(here.world_size)]
+    """The ranks that this rank hears of when each sends its number to each; -1 where something else came.
+
+    The messages are long: a stray one that comes instead is shorter and leaves its place visibly unfilled.
+    """
+    heard = [torch.full((4096,), here.rank if rank == here.rank else -1) for rank in range(here.world_size)]
     others = [rank for rank in range(here.world_size) if rank != here.rank]
     works = [dist.isend(heard[here.rank], rank) for rank in others] + [dist.irecv(heard[rank], rank) for rank in others]
     for work in works:
         work.wait()
-    return [int(rank) for rank in heard]
+    return [int(numbers[0]) if numbers.unique().numel() == 1 else -1 for numbers in heard]
 
 
 def laid_out(value, layout):

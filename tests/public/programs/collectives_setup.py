@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -17,24 +18,20 @@ def setup(here, *, seconds):
 
     seconds: the timeout that the first call is given.
     """
-    # The address of a server that is there already, on a free port: what torchrun gives its processes.
-    server = None
-    meeting = dist.FileStore(here.init_method.removeprefix("file://") + "-port", here.world_size)
-    if here.rank == 0:
-        server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        meeting.set("port", str(server.port))
-    port = meeting.get("port").decode()
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="True")
-    device = here.submission.setup(here.rank, here.world_size, backend="gloo", timeout=timedelta(seconds=seconds))
-    yield described(device)
-    again = f"{here.init_method}-again"
-    yield attempt(here.submission.setup, here.rank, here.world_size, backend="gloo", init_method=again)
-    dist.destroy_process_group()
+    meeting = Meeting(here)
+    with server(here, meeting):
+        device = here.submission.setup(here.rank, here.world_size, backend="gloo", timeout=timedelta(seconds=seconds))
+        yield described(device)
+        again = f"{here.init_method}-again"
+        yield attempt(here.submission.setup, here.rank, here.world_size, backend="gloo", init_method=again)
+        meeting.wait("before the first group ends")
+        dist.destroy_process_group()
+        meeting.wait("before the server ends")
 
-    # A GPU for all ranks but one.
     with gpus(here.world_size - 1):
         device = here.submission.setup(here.rank, here.world_size, init_method=here.init_method)
     yield described(device)
+    meeting.wait("before the second group ends")
     dist.destroy_process_group()
 
     for rank, world_size in ((here.world_size, here.world_size), (-1, here.world_size), (0, 0)):
@@ -50,17 +47,45 @@ def setup(here, *, seconds):
 
 
 def cleanup(here):
-    """Yields whether there is a default group after each step, and what became of each call."""
+    """Yields what became of each call, and whether there is a default group after it."""
+    meeting = Meeting(here)
     yield attempt(here.submission.cleanup)
-    dist.init_process_group("gloo", init_method=here.init_method, rank=here.rank, world_size=here.world_size)
-    dist.all_reduce(torch.ones(1))
-    yield attempt(here.submission.cleanup)
-    yield dist.is_initialized()
-    yield attempt(here.submission.cleanup)
-    again = f"{here.init_method}-again"
-    dist.init_process_group("gloo", init_method=again, rank=here.rank, world_size=here.world_size)
-    yield attempt(here.submission.cleanup)
-    yield dist.is_initialized()
+    for name in ("first", "second"):
+        method = f"{here.init_method}-{name}"
+        dist.init_process_group("gloo", init_method=method, rank=here.rank, world_size=here.world_size)
+        meeting.wait(f"before the {name} group ends")
+        yield attempt(here.submission.cleanup)
+        yield dist.is_initialized()
+        yield attempt(here.submission.cleanup)
+
+
+class Meeting:
+    """Where the ranks wait for each other without a process group.
+
+    A rank that ended a group while others still connect to it would look like the cause of their errors.
+    """
+
+    def __init__(self, here):
+        self.store = dist.FileStore(here.init_method.removeprefix("file://") + "-meeting", here.world_size)
+        self._world_size = here.world_size
+
+    def wait(self, occasion):
+        """Until every rank has called it with this `occasion`."""
+        if self.store.add(f"{occasion}: ranks", 1) == self._world_size:
+            self.store.set(f"{occasion}: all", "")
+        self.store.wait([f"{occasion}: all"])
+
+
+@contextmanager
+def server(here, meeting):
+    """Meanwhile env:// leads to a server on a free port of rank 0, as under torchrun."""
+    if here.rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        meeting.store.set("port", str(store.port))
+    port = meeting.store.get("port").decode()
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    with patch.dict(os.environ, address):
+        yield
 
 
 def described(device):

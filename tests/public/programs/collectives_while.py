@@ -11,7 +11,7 @@ import torch.distributed as dist
 from grader.world.program import attempt, shares_memory
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818  a fault that is meant
     """What a `compute` that fails raises."""
 
 

@@ -1,0 +1,240 @@
+"""Hidden checks of data_parallel.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.checking import Check, PerRank, check, expect
+from tests.hidden.wrapper_sessions import (
+    frozen_later,
+    in_group,
+    layouts,
+    second_backwards,
+    wrapped_again,
+)
+from tests.public import cases
+from tests.public.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
+from tests.public.wrappers import follow
+
+MISSING = (
+    "With {} a missing gradient counts as zeros, also where only some ranks lack it; gradients of parameters that were "
+    "frozen at construction stay as they are, and tied ones count once"
+)
+NO_SYNC = (
+    "Inside no_sync() of {} gradients only accumulate and synchronize_gradients() is a RuntimeError; the next one "
+    "outside sends all, with or without a backward outside"
+)
+SECOND = (
+    "A second backward of {} outside no_sync() and before synchronize_gradients() is a RuntimeError that says what to "
+    "do, whatever parameters it uses"
+)
+GROUP = (1, 2, 4)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="broadcast_module is right for tensors of any layout: views of columns, transposed memory on some ranks, "
+    "and memory that the module has under two names.",
+    worlds=(3,),
+    needs=("broadcast_module",),
+)
+def test_broadcast_module_layouts(check: Check) -> None:
+    (size,) = check.worlds
+    sources = list(range(size))
+    shapes = {"table": (3, 5), "weight": (3, 4), "flipped": (2, 6)}
+    tensors = [
+        [
+            {name: cases.tensor(check, rank, shape, path=(src, name)) for name, shape in shapes.items()}
+            for src in sources
+        ]
+        for rank in range(size)
+    ]
+    named = [f"broadcast_module(module of views, src={src})" for src in sources]
+    inputs: dict[str, Any] = {
+        "tensors": PerRank(tensors),
+        "transpose": PerRank([rank % 2 == 1 for rank in range(size)]),
+    }
+    values = check.run(size, "data_parallel_hidden.broadcast_layouts", cases=named, sources=sources, **inputs)
+    for rank in range(size):
+        for src, what in zip(sources, named, strict=True):
+            own, root = tensors[rank][src], tensors[src][src]
+            table = own["table"].clone()
+            table[:, ::2] = root["table"][:, ::2]
+            wanted = {
+                "weight": root["weight"],
+                "columns": root["table"][:, ::2],
+                "row": root["weight"][1],
+                "flipped": root["flipped"].t(),
+                "table": table,
+            }
+            came = expect.mapping(values[rank][src], *wanted, "in place", "shared", what=what, rank=rank)
+            for name, tensor in wanted.items():
+                expect.same(came[name], tensor, what=f"'{name}' after {what}", rank=rank, contiguous=False)
+            expect.true(came["in place"] is True, f"rank {rank}: {what} put other memory in place of a tensor")
+            expect.true(came["shared"] is True, f"rank {rank}: {what} parted memory that had two names")
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="broadcast_module, loss_scale and NaiveDDP work in any group: src is a rank in the group, rows and "
+    "gradients are those of its ranks, and a rank outside it gets a ValueError.",
+    worlds=(5,),
+    needs=("broadcast_module", "loss_scale", "NaiveDDP"),
+    core=False,
+)
+def test_groups(check: Check) -> None:
+    (size,) = check.worlds
+    sources = range(len(GROUP))
+    weights = [[cases.tensor(check, rank, (2, 3), path=src) for src in sources] for rank in range(size)]
+    rows = [40, 3, 0, 50, 4]
+    named = [f"broadcast_module(module, {src}, group of ranks {list(GROUP)})" for src in sources]
+    named.append(f"loss_scale(rows, group of ranks {list(GROUP)})")
+    inputs: dict[str, Any] = {"weights": PerRank(weights), "rows": PerRank(rows), "members": list(GROUP)}
+    values = check.run(size, "data_parallel_hidden.groups", cases=named, **inputs)
+    for rank in range(size):
+        *broadcasts, scale = values[rank]
+        for src, what in zip(sources, named, strict=False):
+            came = expect.mapping(broadcasts[src], "outcome", "weight", what=what, rank=rank)
+            if rank in GROUP:
+                expect.returned(came["outcome"], what=what, rank=rank)
+            else:
+                expect.raised(came["outcome"], "ValueError", what=what, rank=rank)
+            root = GROUP[src] if rank in GROUP else rank
+            expect.same(came["weight"], weights[root][src], what=f"the weight after {what}", rank=rank)
+        if rank in GROUP:
+            right = len(GROUP) / sum(rows[member] for member in GROUP)
+            expect.number(expect.returned(scale, what=named[-1], rank=rank), right, what=named[-1], rank=rank)
+        else:
+            expect.raised(scale, "ValueError", what=named[-1], rank=rank)
+    make = Builder(check, size)
+    follow(check, size, "NaiveDDP", in_group([*steps(make), *missing(make), *layouts(make)], GROUP))
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="NaiveDDP reads at construction which parameters are trainable: later changes of requires_grad change "
+    "nothing; gradients of any layout and of any number of ranks are averaged.",
+    worlds=(3,),
+    needs=("NaiveDDP",),
+)
+def test_naive_trainable(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        sessions = [*frozen_later(make), *layouts(make), *dtypes(make), *several_backwards(make)]
+        follow(check, size, "NaiveDDP", sessions)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{MISSING.format('FlatDDP')}.",
+    worlds=(3,),
+    needs=("FlatDDP",),
+)
+def test_flat_missing_gradients(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        follow(check, size, "FlatDDP", [*missing(make), *frozen_later(make), *layouts(make)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{NO_SYNC.format('FlatDDP')}, in any group of ranks.",
+    worlds=(5,),
+    needs=("FlatDDP",),
+    core=False,
+)
+def test_flat_no_sync(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        follow(check, size, "FlatDDP", in_group(accumulation(make), GROUP))
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{MISSING.format('OverlappedDDP')}, in any group of ranks.",
+    worlds=(5,),
+    needs=("OverlappedDDP",),
+    core=False,
+)
+def test_overlapped_missing_gradients(check: Check) -> None:
+    for size in check.worlds:
+        make = Builder(check, size)
+        sessions = [*frozen_later(make), *layouts(make), *missing(make)]
+        follow(check, size, "OverlappedDDP", [*sessions, *in_group(sessions, GROUP)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{NO_SYNC.format('OverlappedDDP')}.",
+    worlds=(3,),
+    needs=("OverlappedDDP",),
+    core=False,
+)
+def test_overlapped_no_sync(check: Check) -> None:
+    for size in check.worlds:
+        follow(check, size, "OverlappedDDP", accumulation(Builder(check, size)))
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{SECOND.format('OverlappedDDP')}.",
+    worlds=(2,),
+    needs=("OverlappedDDP",),
+    core=False,
+)
+def test_overlapped_second_backward(check: Check) -> None:
+    for size in check.worlds:
+        follow(check, size, "OverlappedDDP", second_backwards(Builder(check, size)))
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{MISSING.format('BucketedDDP')}, in buckets of any size and in any group of ranks.",
+    worlds=(5,),
+    needs=("BucketedDDP",),
+    core=False,
+)
+def test_bucketed_missing_gradients(check: Check) -> None:
+    for size in check.worlds:
+        some, one = (Builder(check, size, {"bucket_bytes": bucket_bytes}) for bucket_bytes in (48, 10**6))
+        sessions = [*frozen_later(some), *layouts(some), *missing(some)]
+        follow(check, size, "BucketedDDP", [*sessions, *missing(one), *in_group(sessions, GROUP)])
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement=f"{NO_SYNC.format('BucketedDDP')}; a second backward before synchronize_gradients() is a RuntimeError.",
+    worlds=(3,),
+    needs=("BucketedDDP",),
+    core=False,
+)
+def test_bucketed_accumulation(check: Check) -> None:
+    for size in check.worlds:
+        some, one = (Builder(check, size, {"bucket_bytes": bucket_bytes}) for bucket_bytes in (48, 10**6))
+        sessions = [*accumulation(some), *accumulation(one), *second_backwards(some), *second_backwards(one)]
+        follow(check, size, "BucketedDDP", sessions)
+
+
+@check(
+    "data_parallel",
+    points=1,
+    statement="A module whose OverlappedDDP or BucketedDDP is gone may be wrapped again: nothing of the old wrapper is "
+    "left on its parameters.",
+    worlds=(3,),
+    needs=("OverlappedDDP", "BucketedDDP"),
+    core=False,
+)
+def test_wrapped_again(check: Check) -> None:
+    for size in check.worlds:
+        follow(check, size, "OverlappedDDP", wrapped_again(Builder(check, size)))
+        follow(check, size, "BucketedDDP", wrapped_again(Builder(check, size, {"bucket_bytes": 48})))

@@ -1,0 +1,47 @@
+"""Training a column-parallel network, compared with training the unsplit one."""
+
+from __future__ import annotations
+
+from grader.checking import Check, PerRank, expect
+from tests.public.column_parallel import Layers, largest, numbers
+from tests.public.oracles import tensor_parallel as oracle
+
+STEPS = 5
+# A large eps: with a small one, AdamW's steps would not depend on the size of the gradients.
+OPTIMIZER = {"lr": 0.05, "eps": 0.1, "weight_decay": 0.1}
+
+
+def run_training(check: Check, size: int, sizes: tuple[int, ...]) -> None:
+    """Five steps of AdamW on a network of these sizes, in one world: losses and parameters after each step."""
+    start, *turns = (numbers(check, Layers(sizes), (size, turn)) for turn in range(STEPS + 1))
+    batches = [(turn.x, turn.upstream) for turn in turns]
+    weights, biases = (
+        PerRank([[oracle.columns(whole, rank, size) for whole in kind] for rank in range(size)])
+        for kind in (start.weights, start.biases)
+    )
+    values = check.run(
+        size,
+        "tensor_parallel.train",
+        cases=[f"step {step}" for step in range(1, STEPS + 1)],
+        sizes=list(sizes),
+        weights=weights,
+        biases=biases,
+        batches=batches,
+        optimizer=OPTIMIZER,
+    )
+    for number, after in enumerate(oracle.trained(start.weights, start.biases, batches, OPTIMIZER, "gelu")):
+        step = f"step {number + 1} of training ColumnParallelMLP({list(sizes)})"
+        for rank in range(size):
+            came = expect.mapping(values[rank][number], "loss", "weight", "bias", what=step, rank=rank)
+            expect.close(came["loss"], after.loss, what=f"the loss of {step}", rank=rank, outside_autograd=False)
+            expect.true(
+                came["loss"].requires_grad,
+                f"rank {rank}: no gradient can arrive, since autograd knows of no way back from the loss of {step}",
+                help="torch.distributed's collectives cut autograd: give forward and backward to "
+                "torch.autograd.Function",
+            )
+            for kind, wholes in (("weight", after.weights), ("bias", after.biases)):
+                found = expect.sequence(came[kind], len(wholes), what=f"each {kind} after {step}", rank=rank)
+                for layer, (parameter, whole) in enumerate(zip(found, wholes, strict=True)):
+                    own, what = oracle.columns(whole, rank, size), f"layers[{layer}].{kind} after {step}"
+                    expect.close(parameter, own, what=what, rank=rank, scale=largest(whole))

@@ -1,0 +1,172 @@
+"""Calls of dispatch_rows and combine_rows on every rank, and the comparison with one process that has all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from grader.checking import Check, PerRank, expect
+from grader.checking.show import value_text
+from tests.public import cases
+from tests.public.oracles import collectives_bonus as oracle
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One call of dispatch_rows on every rank of the world.
+
+    rows, destinations: by rank. layout: of the rows: "plain", "strided" or "leaf" (with a gradient).
+    group:  "default", "own" (the group that holds the rank) or "other" (one that does not).
+    naming: for a call that must raise a ValueError on every rank: what its message holds; else None.
+    """
+
+    name: str
+    rows: Sequence[Tensor]
+    destinations: Sequence[Tensor]
+    layout: Literal["plain", "strided", "leaf"] = "plain"
+    group: Literal["default", "own", "other"] = "default"
+    naming: Sequence[str] | None = None
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        group = {"own": ", in one of several groups", "other": ", in a group without this rank"}.get(self.group, "")
+        layout = {"strided": ", non-contiguous rows", "leaf": ", rows with requires_grad"}.get(self.layout, "")
+        return f"dispatch_rows({self.name}{layout}{group})"
+
+
+def drawn(
+    check: Check,
+    name: str,
+    counts: Sequence[int],
+    shape: Sequence[int] = (3,),
+    dtype: str = "float32",
+    *,
+    among: Mapping[int, Sequence[int]] | None = None,
+    **options: Any,
+) -> Dispatch:
+    """Rows that carry their origin, to random ranks. counts: rows by rank; among: the ranks that get some, by rank."""
+    import torch
+
+    rows, destinations = [], []
+    for rank, count in enumerate(counts):
+        targets = torch.tensor((among or {}).get(rank, range(len(counts))))
+        picks = torch.randint(0, len(targets), (count,), generator=check.generator(name, list(counts), rank))
+        rows.append(cases.tensor(check, rank, (count, *shape), dtype, (name, list(counts))))
+        destinations.append(targets[picks])
+    return Dispatch(f"{name}, {dtype} {('N', *shape)}".replace("'", ""), rows, destinations, **options)
+
+
+def run_dispatches(
+    check: Check, world_size: int, calls: Sequence[Dispatch], groups: Sequence[Sequence[int]] = ()
+) -> None:
+    """Makes the calls in one world. groups: those of the calls with a group; every rank is in one of them."""
+    everyone = list(range(world_size))
+    values = check.run(
+        world_size,
+        "collectives_bonus.dispatch_rows",
+        cases=[call.title for call in calls] + ["an all-reduce after the calls"],
+        calls=[{"layout": call.layout, "group": call.group, "refused": call.naming is not None} for call in calls],
+        rows=PerRank([[call.rows[rank] for call in calls] for rank in everyone]),
+        destinations=PerRank([[call.destinations[rank] for call in calls] for rank in everyone]),
+        groups=[list(ranks) for ranks in groups],
+    )
+    for number, call in enumerate(calls):
+        right = _received(call, groups, everyone)
+        for rank in everyone:
+            came = expect.mapping(
+                values[rank][number], "rows", "destination", "new", "operations", what=call.title, rank=rank
+            )
+            if call.naming is not None:
+                _compare_refusal(came, call.naming, what=call.title, rank=rank)
+            else:
+                what = f"the received rows of {call.title}"
+                expect.same(came.get("received"), right[rank], what=what, rank=rank)
+            expect.true(
+                came["new"] is True, f"rank {rank}: the received rows of {call.title} share memory with the argument"
+            )
+            for name, original in (("rows", call.rows[rank]), ("destination", call.destinations[rank])):
+                after = f"the argument {name} of {call.title}, after the call,"
+                expect.same(came[name], original, what=after, rank=rank, contiguous=False, outside_autograd=False)
+    for rank in everyone:
+        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
+
+
+def _received(call: Dispatch, groups: Sequence[Sequence[int]], everyone: Sequence[int]) -> dict[int, Tensor]:
+    """What each rank must receive, in its own group; destinations are ranks in the group."""
+    if call.naming is not None:
+        return {}
+    right: dict[int, Tensor] = {}
+    for members in groups if call.group == "own" else [everyone]:
+        arrived = oracle.received(
+            [call.rows[member] for member in members], [call.destinations[member] for member in members]
+        )
+        right.update(zip(members, arrived, strict=True))
+    return right
+
+
+def _compare_refusal(came: dict[str, Any], naming: Sequence[str], *, what: str, rank: int) -> None:
+    expect.raised(came, "ValueError", what=what, rank=rank, naming=naming)
+    used = came["operations"]
+    expect.true(used == [], f"rank {rank}: {what} sent or received before it raised", actual=value_text(used))
+
+
+def run_combines(
+    check: Check,
+    world_size: int,
+    call: Dispatch,
+    processes: Sequence[Mapping[str, Any]],
+    groups: Sequence[Sequence[int]] = (),
+) -> None:
+    """Dispatches the rows of one call and sends each process's rows back by the same plan; see the program.
+
+    A process with "rows_too_many", or with the "other" group, must be refused.
+    """
+    everyone = list(range(world_size))
+    names = [_name(process) for process in processes]
+    values = check.run(
+        world_size,
+        "collectives_bonus.combine_rows",
+        cases=[call.title, *names, "an all-reduce after the calls"],
+        rows=PerRank(list(call.rows)),
+        destination=PerRank(list(call.destinations)),
+        group=call.group,
+        processes=[dict(process) for process in processes],
+        groups=[list(ranks) for ranks in groups],
+    )
+    for rank in everyone:
+        received = expect.tensor(values[rank][0], what=f"the received rows of {call.title}", rank=rank)
+        for what, process, value in zip(names, processes, values[rank][1:], strict=False):
+            came = expect.mapping(value, "processed", "new", "operations", what=what, rank=rank)
+            if process.get("rows_too_many") or process.get("group"):
+                _compare_refusal(came, [], what=what, rank=rank)
+                continue
+            expect.same(came.get("value"), oracle.processed(call.rows[rank], process), what=what, rank=rank)
+            expect.true(
+                came["new"] is True,
+                f"rank {rank}: the result of {what} shares memory with the argument or with an earlier result",
+            )
+            if received.dim() == 2 and received.shape[1] == call.rows[rank].shape[1]:
+                original = oracle.processed(received, process)
+                after = f"the argument of {what}, after the call,"
+                expect.same(
+                    came["processed"], original, what=after, rank=rank, contiguous=False, outside_autograd=False
+                )
+        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
+
+
+def _name(process: Mapping[str, Any]) -> str:
+    shape = "(rows,)" if process["width"] is None else f"(rows, {process['width']})"
+    layout = {"strided": ", non-contiguous", "leaf": ", with requires_grad"}.get(process["layout"], "")
+    extra = f", {process['rows_too_many']} row too many" if process.get("rows_too_many") else ""
+    group = ", in a group without this rank" if process.get("group") else ""
+    return f"combine_rows({process['dtype']} {shape}{layout}{extra}{group})"
+
+
+def process(width: int | None, dtype: str = "float32", layout: str = "plain", **options: Any) -> dict[str, Any]:
+    """What is done with the received rows before they go back; see programs/collectives_bonus.py."""
+    return {"width": width, "dtype": dtype, "layout": layout, **options}

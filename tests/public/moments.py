@@ -1,0 +1,91 @@
+"""Calls of global_mean_and_variance on every rank, and the comparison with one process that has all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from grader.checking import Check, PerRank, expect
+from grader.checking.show import value_text
+from tests.public.oracles import collectives_bonus as oracle
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RTOL = 1e-6  # what the contract allows
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One call on every rank of the world.
+
+    tensors: by rank. layout: "plain", "strided" or "leaf" (with a gradient).
+    group:   "default", "own" (the group that holds the rank) or "other" (one that does not).
+    refused: every rank raises a ValueError.
+    """
+
+    name: str
+    tensors: Sequence[Tensor]
+    layout: Literal["plain", "strided", "leaf"] = "plain"
+    group: Literal["default", "own", "other"] = "default"
+    refused: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        group = {"own": ", in one of several groups", "other": ", in a group without this rank"}.get(self.group, "")
+        layout = {"strided": ", non-contiguous", "leaf": ", with requires_grad"}.get(self.layout, "")
+        return f"global_mean_and_variance({self.name}{layout}{group})"
+
+
+def run_moments(check: Check, world_size: int, calls: Sequence[Moments], groups: Sequence[Sequence[int]] = ()) -> None:
+    """Makes the calls in one world. groups: those of the calls with a group; every rank is in one of them."""
+    everyone = list(range(world_size))
+    values = check.run(
+        world_size,
+        "collectives_bonus.global_mean_and_variance",
+        cases=[call.title for call in calls] + ["an all-reduce after the calls"],
+        calls=[{"layout": call.layout, "group": call.group, "refused": call.refused} for call in calls],
+        tensors=PerRank([[call.tensors[rank] for call in calls] for rank in everyone]),
+        groups=[list(ranks) for ranks in groups],
+    )
+    for rank in everyone:
+        own = next((list(ranks) for ranks in groups if rank in ranks), everyone)
+        for number, call in enumerate(calls):
+            members = own if call.group == "own" else everyone
+            value = expect.mapping(values[rank][number], "input", "operations", what=call.title, rank=rank)
+            if call.refused:
+                expect.raised(value, "ValueError", what=call.title, rank=rank)
+            else:
+                _compare(value, call, [call.tensors[member] for member in members], rank=rank)
+            after = f"the argument of {call.title}, after the call,"
+            expect.same(
+                value["input"], call.tensors[rank], what=after, rank=rank, contiguous=False, outside_autograd=False
+            )
+        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
+    for number, call in enumerate(calls):
+        if not call.refused and call.group == "default":
+            _compare_bits([values[rank][number]["value"] for rank in everyone], what=call.title)
+
+
+def _compare(value: dict[str, Any], call: Moments, tensors: Sequence[Tensor], *, rank: int) -> None:
+    came = expect.sequence(value.get("value"), 2, kind=tuple, what=call.title, rank=rank)
+    wanted = oracle.mean_and_variance(tensors)
+    for name, one, right in zip(("mean", "variance"), came, wanted, strict=True):
+        expect.close(one, right, rtol=RTOL, what=f"the {name} of {call.title}", rank=rank)
+    used = value["operations"]
+    expect.true(
+        used == ["allreduce"] or (len(tensors) == 1 and used == []),
+        f"rank {rank}: {call.title} is not made from one all-reduce",
+        expected="one all-reduce",
+        actual=value_text(used),
+        help="put count, mean and M2 into your own row of a table of zeros: its sum over ranks has every rank's row",
+    )
+
+
+def _compare_bits(pairs: Sequence[Any], *, what: str) -> None:
+    """All ranks' results are those of rank 0, bit for bit; each has been compared with the right one before."""
+    for rank, pair in enumerate(pairs):
+        for name, own, first in zip(("mean", "variance"), pair, pairs[0], strict=True):
+            expect.same(own, first.tensor, what=f"the {name} of {what}, beside rank 0's bit for bit,", rank=rank)
