@@ -148,14 +148,14 @@ def raised(value: Any, error: str, *, what: str, rank: int, naming: Sequence[str
             f"rank {rank}: {what} raised nothing",
             expected=error,
             actual=f"it returned {value_text(outcome.get('value'))}",
-            help=f"check the argument first and raise a {error} before anything is sent",
+            help=_error_help(error),
         )
     if error not in classes:
         raise CheckFailed(
             f"rank {rank}: {what} raised the wrong kind of error",
             expected=error,
             actual=f"{value_text(classes[0])}: {value_text(outcome.get('message'))}",
-            help=f"check the argument first and raise a {error} before anything is sent",
+            help=_error_help(error),
         )
     message = str(outcome.get("message"))
     missing = [name for name in naming if name not in message]
@@ -165,6 +165,12 @@ def raised(value: Any, error: str, *, what: str, rank: int, naming: Sequence[str
             expected=f"a message that holds {', '.join(missing)}",
             actual=value_text(message),
         )
+
+
+def _error_help(error: str) -> str:
+    if error == "ValueError":
+        return "check the argument first and raise a ValueError before anything is sent"
+    return f"raise a {error} that says what to do instead"
 
 
 def returned(value: Any, *, what: str, rank: int) -> Any:

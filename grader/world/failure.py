@@ -11,7 +11,7 @@ from typing import Any
 # all but newline, tab and printable characters; also those that reorder or hide text, and lone surrogates
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 LOST_PEER = re.compile(r"Connection (closed|reset|refused)|Broken pipe|connectFullMesh failed", re.IGNORECASE)
-GAVE_UP_WAITING = re.compile(r"[Tt]imed out|Timeout|timeout")
+GAVE_UP_WAITING = re.compile(r"Timed out waiting \d+ms|Application timeout|[Ww]ait timeout")  # gloo and its store
 MAX_MESSAGE = 2000
 MAX_FRAMES = 30
 
@@ -74,8 +74,7 @@ class RankFailure:
     @property
     def gave_up_waiting(self) -> bool:
         """An operation of the process group reached its timeout: the rank was stuck in it."""
-        in_torch = any("torch" in frame.file for frame in self.frames[-3:])
-        return self.kind is Kind.RAISED and in_torch and GAVE_UP_WAITING.search(self.message) is not None
+        return self.kind is Kind.RAISED and GAVE_UP_WAITING.search(self.message) is not None
 
     def headline(self) -> str:
         """What happened to this rank, in one line."""

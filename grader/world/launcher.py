@@ -64,13 +64,17 @@ class Launcher:
         )
         atexit.register(self.close)
 
-    def start_world(self, descriptors: Sequence[int]) -> None:
-        """Forks the warden of a world that gets `descriptors` (see warden.Lines). Raises InfraError."""
+    def wait_until_ready(self) -> None:
+        """Returns when worlds can be started. Raises InfraError where the zygote does not come up."""
         self.begin()
-        assert self._control is not None
         if not self._ready:
             self._expect("ready")
             self._ready = True
+
+    def start_world(self, descriptors: Sequence[int]) -> None:
+        """Forks the warden of a world that gets `descriptors` (see warden.Lines). Raises InfraError."""
+        self.wait_until_ready()
+        assert self._control is not None
         try:
             socket.send_fds(self._control, [b"world"], list(descriptors))
         except OSError as error:

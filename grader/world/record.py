@@ -127,7 +127,9 @@ class Record:
             cause = own_fault[0]
             stuck = False
         else:
-            stuck = not any(failure.lost_a_peer for failure in failed)
+            # A rank whose operation timed out closes its connections, so its peers may lose theirs.
+            waited = any(failure.gave_up_waiting for failure in failed)
+            stuck = waited or not any(failure.lost_a_peer for failure in failed)
             cause = min([*failed, *waiting] if stuck else failed, key=lambda failure: failure.rank)
         others = [failure for failure in (*failed, *waiting) if failure is not cause]
         others.sort(key=lambda failure: failure.rank)

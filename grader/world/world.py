@@ -74,6 +74,7 @@ class World:
         program = program if isinstance(program, Program) else Program.of(program)
         tasks = [self._task(program, rank, inputs) for rank in range(self.size)]
         launcher = self._launcher if self._launcher is not None else shared_launcher()
+        launcher.wait_until_ready()  # its imports are not this world's time
         run = _Run(launcher, self.size, tasks, self._deadline, program.file_name)
         outcome = run.result()
         if isinstance(outcome, Failure) and self._submission is not None:

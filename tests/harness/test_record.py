@@ -65,6 +65,15 @@ def test_ranks_that_waited_too_long_were_stuck() -> None:
     ]
 
 
+def test_peers_that_lose_a_connection_to_one_that_waited_too_long_were_stuck_with_it() -> None:
+    heard = record(3)
+    heard.heard(1, WAITED)
+    heard.heard(2, LOST)
+    failure = heard.failure(12.0)
+    assert failure.stuck
+    assert {failure.cause.rank, *(one.rank for one in failure.others)} == {0, 1, 2}
+
+
 def test_nobody_failed_in_time() -> None:
     heard = record(2)
     heard.heard(0, Message({"event": "done"}, b""))
