@@ -38,7 +38,9 @@ def in_place(check: Check, size: int, **options: Any) -> list[Pipeline]:
         return plain("scale", factor=1 + random(check, (4,), ("factor", number)).abs(), in_place=True)
 
     def rectified(number: int) -> list[Layer]:
-        return [linear(check, 4, 4, ("linear", number)), plain("relu", in_place=True)]
+        layer = linear(check, 4, 4, ("linear", number))
+        above = {**layer, "bias": layer["bias"].abs() + 1}  # most of what it computes is not cut off
+        return [above, plain("relu", in_place=True)]
 
     scales = [[scaled(stage), linear(check, 4, 4, ("scaled", stage)), plain("tanh")] for stage in range(size)]
     relus = [[plain("relu", in_place=True), *rectified(stage)] for stage in range(size)]
