@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: setup demo test bench lint handouts stubs samples clean
+.PHONY: setup demo test bench lint handouts stubs samples picture clean
 
 setup: .venv/ready samples
 
@@ -40,6 +40,9 @@ stubs: .venv/ready
 handouts: .venv/ready
 	$(BIN)/python -m grader.handout stubs
 	$(BIN)/python -m grader.handout pages
+
+picture: demo
+	$(BIN)/python docs/picture.py
 
 clean:
 	rm -rf .venv build out tests/samples .pytest_cache .mypy_cache .ruff_cache
