@@ -32,7 +32,8 @@ def test_mutant_fails_its_checks(module: str, mutant: Mutant, launcher: Launcher
     assert mutant.fails, "a mutant names at least one check that it fails"
     for name in mutant.fails:
         verdict = mutation.verdict_of(CHECKS[name], submission, launcher, stuck=mutation.expects_hang(mutant))
-        assert verdict.status is mutant.status, f"{name}: {verdict.explanation}\n{verdict.output}"
+        wanted = (mutant.status,) if mutant.status else (Status.FAIL, Status.CRASH, Status.TIMEOUT)
+        assert verdict.status in wanted, f"{name}: {verdict.explanation}\n{verdict.output}"
 
 
 @pytest.mark.parametrize(("module", "variant"), VARIANTS, ids=[f"{module}-{one.name}" for module, one in VARIANTS])

@@ -23,7 +23,8 @@ class Mutant:
     story:   one sentence: what this student did.
     edits:   of reference/MODULE.py.
     fails:   names of checks ("collectives.broadcast") that must not pass.
-    status:  the verdict that those checks must give.
+    status:  the verdict that those checks must give; None where gloo decides by chance between an error and an abort
+             (ranks that disagree on a shape), so anything but pass and infra.
     mistake: the row in the list of classic mistakes, if it has one.
     """
 
@@ -31,7 +32,7 @@ class Mutant:
     story: str
     edits: tuple[Edit, ...]
     fails: tuple[str, ...]
-    status: Status = Status.FAIL
+    status: Status | None = Status.FAIL
     mistake: int | None = None
 
 

@@ -210,6 +210,7 @@ NETWORKS = [
             ),
         ),
         fails("mlp_of_uneven_columns"),
+        status=None,
         mistake=50,
     ),
     Mutant(
