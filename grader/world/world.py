@@ -18,7 +18,7 @@ from grader.world.values import PerRank, ValueTreeError, decode, encode
 
 DEADLINE = 20.0  # seconds; 6 to 7 gave false alarms with both cores loaded
 GROUP_SHARE = 0.6  # a group's timeout, as a part of the deadline above it
-SETTLE_SECONDS = 0.4  # after the first failure: for what the other ranks have to say
+SETTLE_SECONDS = 0.25  # after the first failure: for what the other ranks have to say
 END_SECONDS = 10.0  # for every process of a world to be gone
 
 _shared: list[Launcher] = []

@@ -6,8 +6,6 @@ what is built on them run again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch.distributed as dist
 
@@ -39,12 +37,6 @@ CHECKS = {
     for name, listed in mutation.checks().items()
     if set(listed.spec.needs) & set(CALLERS.get(listed.spec.module, ()))
 }
-
-
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as started:
-        yield started
 
 
 def without_new_names(module: str, *edits: Edit) -> Submission:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from grader.world.record import MAX_OUTPUT
 from tests.harness import programs
 
 SHORT = 4.0
-
-
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
-    with Launcher() as started:
-        yield started
 
 
 def returned(outcome: Returned | Failure) -> Returned:

@@ -38,11 +38,15 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Variant:
-    """A right solution written differently: every check of the module must pass."""
+    """A right solution written differently.
+
+    checks: the checks that can see the edits, and must pass; () for every check of the module.
+    """
 
     name: str
     story: str
     edits: tuple[Edit, ...]
+    checks: tuple[str, ...] = ()
 
 
 def apply(source: str, edits: tuple[Edit, ...]) -> str:
