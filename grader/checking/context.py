@@ -104,6 +104,8 @@ class Check:
         for rank, values in enumerate(outcome.values):
             if cases and len(values) != len(cases):
                 raise CheckFailed(f"rank {rank} returned {len(values)} results for {len(cases)} cases")
+            if not values:  # a program yields something; the submission has ended it without its word
+                raise CheckFailed(f"rank {rank} returned no result")
         return outcome.values
 
     def _time_left(self) -> float:
@@ -123,6 +125,11 @@ class Check:
             if path.exists():
                 return Program.read(path, function)
         raise FileNotFoundError(f"no program {file_name}.py in {', '.join(map(str, self._programs))}")
+
+
+def story(*parts: str) -> str:
+    """Where the ranks were, then what they printed: the parts that there are, below each other."""
+    return "\n".join(part for part in parts if part)
 
 
 def joined_output(outputs: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from grader.checking.failed import CheckFailed
 from grader.checking.verdict import Status
 from grader.world import Failure, Frame, Kind, RankFailure
+from grader.world.failure import signal_name
 
 MAX_WHERE = 6
 
@@ -27,17 +28,17 @@ def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> 
     return CheckFailed(
         f"{rationale} ({size}{', ' + case if case else ''})",
         where=_where(failure),
-        help=_help(failure),
+        help=_help(failure, world_size),
         status=status,
         output=failure.text(everything=True),
     )
 
 
 def _unwritten(failure: Failure) -> str:
-    """The function of the stub that raised NotImplementedError first, or ""."""
+    """The function of the stub that raised NotImplementedError first, or ""; never one that the import called."""
     cause = failure.cause
     own = failure.frames_of(cause)
-    return own[-1].function if cause.error_type == "NotImplementedError" and own else ""
+    return own[-1].function if cause.error_type == "NotImplementedError" and cause.phase != "import" and own else ""
 
 
 def _status(cause: RankFailure) -> Status:
@@ -56,18 +57,11 @@ def _first(cause: RankFailure) -> str:
             message = f": {cause.message}" if cause.message else ""
             return f"rank {cause.rank} raised {cause.error_type}{at}{message}"
         case Kind.ENDED if cause.signal:
-            return f"rank {cause.rank} was ended by the signal {_signal_name(cause.signal)}{at}"
+            return f"rank {cause.rank} was ended by the signal {signal_name(cause.signal)}{at}"
         case Kind.ENDED:
             return f"rank {cause.rank} left the interpreter with exit code {cause.exit_code}{at}"
         case _:
             return f"rank {cause.rank} returned something that cannot be read: {cause.message}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def _stuck(failure: Failure) -> str:
@@ -86,13 +80,13 @@ def _where(failure: Failure) -> str:
     for one in shown[:MAX_WHERE]:
         frames = failure.frames_of(one)
         if not frames:
-            lines.append(f"rank {one.rank}: outside your code")
+            lines += [f"rank {one.rank}: outside your code"] if one.phase != "import" else []
             continue
         lines += [
             f"rank {one.rank}: {_frame_text(failure, frame)}"
             for frame in (frames[-1:] if failure.stuck else frames[-3:])
         ]
-    return "\n".join(lines)
+    return "\n".join(dict.fromkeys(lines))  # a recursion's line once
 
 
 def _frame_text(failure: Failure, frame: Frame) -> str:
@@ -100,14 +94,33 @@ def _frame_text(failure: Failure, frame: Frame) -> str:
     return f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else "")
 
 
-def _help(failure: Failure) -> str:
+def _help(failure: Failure, world_size: int) -> str:
+    cause = failure.cause
+    if failure.stuck and cause.phase == "import":
+        return "code outside functions runs at the import: leave only definitions there"
+    if failure.stuck and world_size == 1:
+        return "a rank alone has nobody to wait for: look for a loop that does not end, or a message to itself"
     if failure.stuck:
         return (
             "each rank above waits at the line shown: find the operation that its peer should have started, "
             "and make every send meet a receive in the same order on both sides"
         )
-    if failure.cause.kind is Kind.ENDED and failure.cause.signal == signal.SIGABRT:
+    if cause.kind is Kind.ENDED and cause.signal == signal.SIGABRT:
         return (
             "an abort inside an operation: do all ranks pass the same shape and dtype, and buffers of the right size?"
         )
+    return _help_with_error(cause)
+
+
+def _help_with_error(cause: RankFailure) -> str:
+    at_import = cause.phase == "import"
+    match cause.error_type:
+        case "BdbQuit" | "EOFError":
+            return "a rank has no keyboard: take out breakpoint() and input(), and print instead"
+        case "ImportError" | "ModuleNotFoundError":
+            return "a module may import the standard library, torch and grader.given, and no other module of yours"
+        case "SyntaxError" if "null bytes" in cause.message or "codec can't decode" in cause.message:
+            return "the file is not plain text in UTF-8: save it in that encoding"
+        case "NotImplementedError" if at_import:
+            return "code outside functions runs at the import: leave only definitions there"
     return ""

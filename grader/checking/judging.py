@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from grader.checking.catalog import ListedCheck
-from grader.checking.context import Check, Grading, joined_output
+from grader.checking.context import Check, Grading, joined_output, story
 from grader.checking.explain import explain
 from grader.checking.failed import CheckFailed
 from grader.checking.spec import CheckSpec
@@ -52,7 +52,7 @@ def judge(listed: ListedCheck, grading: Grading, *, seed: int, root: Path, shown
         _require(spec, grading)
         listed.function(check)
     except CheckFailed as failed:
-        return verdict(failed.status, failed, failed.output or check.output)
+        return verdict(failed.status, failed, story(failed.output, check.output))
     except InfraError as error:
         return verdict(Status.INFRA, CheckFailed(f"the grader itself failed: {error}"), "")
     except Exception as error:  # the check's own code: never the submission's fault, and never a zero
@@ -105,7 +105,8 @@ def _names_of(module: str, grading: Grading) -> frozenset[str] | CheckFailed:
     outcome = world.run(IMPORTED)
     if isinstance(outcome, Failure):
         failed = explain(outcome, world_size=1)
-        failed.output = failed.output or joined_output(outcome.output)
+        failed.output = story(failed.output, joined_output(outcome.output))
         return failed
-    names = outcome.values[0][0]
+    # A module may have spoken for the program while it was imported, and so have said anything, or nothing.
+    names = outcome.values[0][0] if outcome.values[0] else None
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()

@@ -139,7 +139,7 @@ def _jail(name: str) -> Jail:
 
 @pytest.fixture(name="check")
 def check_fixture(request: pytest.FixtureRequest) -> None:
-    """Named by every check; its value comes from the judge."""
+    """Named by every check; its value comes with the call."""
     if LISTED not in request.node.stash:
         pytest.fail("the fixture `check` belongs to functions that are marked by @check(...)", pytrace=False)
 
@@ -166,7 +166,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     match verdict.status:
         case Status.PASS:
             return True
-        case Status.SKIPPED | Status.NOT_RUN:
+        case Status.NOT_RUN:
             pytest.skip(summary.explanation_text(verdict))
         case _:
             pytest.fail(summary.explanation_text(verdict), pytrace=False)
@@ -180,7 +180,12 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and VERDICT in item.stash:
         # attributes travel with a report
-        vars(report)["graded"] = summary.graded(item.stash[LISTED].spec, item.stash[VERDICT])
+        place = item.session.items.index(item)
+        vars(report)["graded"] = summary.graded(item.stash[LISTED].spec, item.stash[VERDICT], place)
+        explanation = item.stash[VERDICT].explanation
+        if report.skipped and explanation is not None:
+            path, line, _ = item.location  # the check's, not this file's; the rest of the text is in the table
+            report.longrepr = (path, (line or 0) + 1, explanation.rationale)
     return report
 
 
@@ -214,4 +219,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 if sys.platform == "win32":
-    raise pytest.UsageError("the checks need Linux or macOS; on Windows run them in WSL2 (see README.md)")
+    raise pytest.UsageError("the checks need Linux; on Windows run them in WSL2 (see docs/students.md)")

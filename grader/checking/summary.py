@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from grader.checking.spec import MODULES, CheckSpec
@@ -11,18 +12,23 @@ from grader.checking.verdict import Status, Verdict
 
 WIDTH = 80
 LABEL = 10
+OUTPUT_HEAD, OUTPUT_TAIL = 30, 10  # lines of a check's output that are shown
 
 
 class Terminal(Protocol):
     """What is used of pytest's terminal reporter."""
 
     def write_line(self, line: str, **markup: bool) -> None: ...
-    def section(self, title: str, sep: str = "=", **markup: bool) -> None: ...
+    def write_sep(self, sep: str, title: str, **markup: bool) -> None: ...
 
 
-def graded(spec: CheckSpec, verdict: Verdict) -> dict[str, Any]:
-    """A check's verdict as plain JSON values, for a report that travels between processes."""
+def graded(spec: CheckSpec, verdict: Verdict, place: int) -> dict[str, Any]:
+    """A check's verdict as plain JSON values, for a report that travels between processes.
+
+    place: of the check among all that were collected; verdicts may come in another order.
+    """
     return {
+        "place": place,
         "verdict": verdict.to_json(),
         "module": spec.module,
         "statement": spec.statement,
@@ -41,7 +47,7 @@ def explanation_text(verdict: Verdict) -> str:
         ("expected", explanation.expected),
         ("actual", explanation.actual),
         ("where", explanation.where),
-        ("help", explanation.help),
+        ("help", textwrap.fill(explanation.help, WIDTH - LABEL, break_on_hyphens=False)),
         ("again", verdict.replay),
     ]
     return "\n".join(_labelled(label, text) for label, text in fields if text)
@@ -57,32 +63,48 @@ def _labelled(label: str, text: str) -> str:
 def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
     """The whole summary of these graded checks to a terminal."""
     rows = [(report, Verdict.from_json(report["verdict"])) for report in reports]
-    rows.sort(key=lambda row: (MODULES.index(row[0]["module"]), row[0]["hidden"]))
-    terminal.section("points", sep="=")
+    rows.sort(key=lambda row: (MODULES.index(row[0]["module"]), row[0]["hidden"], row[0]["place"]))
+    terminal.write_sep("=", "points")
     for module in MODULES:
         own = [row for row in rows if row[0]["module"] == module]
         if own:
             _write_module(module, own, terminal)
     failures = [row for row in rows if row[1].status is not Status.PASS and not row[1].unwritten]
     if failures:
-        terminal.section("what is wrong", sep="=")
+        terminal.write_sep("=", "what is wrong")
     for report, verdict in failures:
         terminal.write_line("")
         terminal.write_line(f"{verdict.check}: {verdict.status}", bold=True, red=True)
         terminal.write_line(textwrap.fill(f"claim: {report['statement']}", WIDTH))
         terminal.write_line(explanation_text(verdict))
         if verdict.output and verdict.status is not Status.SKIPPED:
-            terminal.write_line("printed by the ranks, or where each of them was:")
-            for line in verdict.output.splitlines()[:30]:
+            terminal.write_line("where the ranks were, and what they printed:")
+            for line in _shortened(verdict.output.splitlines()):
                 terminal.write_line(f"  {line}")
     _write_unwritten(rows, terminal)
-    terminal.section(score_line(rows), sep="=", bold=True)
+    terminal.write_sep("=", score_line(rows), bold=True)
+
+
+def _shortened(lines: Iterable[str]) -> list[str]:
+    """The first lines and the last; of lines that repeat, as a recursion leaves them, one and how many more."""
+    kept = []
+    for line, same in groupby(lines):
+        repeated = len(list(same)) - 1
+        kept.append(line)
+        if repeated:
+            kept.append(f"    (the same line {repeated} more {'time' if repeated == 1 else 'times'})")
+    left_out = len(kept) - OUTPUT_HEAD - OUTPUT_TAIL
+    if left_out > 1:
+        kept[OUTPUT_HEAD:-OUTPUT_TAIL] = [f"    ({left_out} lines are left out here)"]
+    return kept
 
 
 def _write_module(module: str, rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: Terminal) -> None:
     rows = list(rows)
-    got, possible = _sum(rows)
-    terminal.write_line(f"{module + '.py':<66}{f'{got} / {possible}':>14}", bold=True)
+    got, possible = _sum(row for row in rows if not row[0]["bonus"])
+    bonus = f"{_sum(row for row in rows if row[0]['bonus'])[0]} bonus" if any(row[0]["bonus"] for row in rows) else ""
+    score = f"{got} / {possible}" if possible else ""
+    terminal.write_line(f"{module + '.py':<54}{bonus:>12}{score:>14}".rstrip(), bold=True)
     for report, verdict in rows:
         name = verdict.check.partition(".")[2] + (" (bonus)" if report["bonus"] else "")
         word = "not written" if verdict.unwritten else str(verdict.status)
@@ -97,7 +119,7 @@ def _write_unwritten(rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: T
         if verdict.unwritten:
             names.setdefault(report["module"], {})[verdict.unwritten] = None
     if names:
-        terminal.section("not written yet", sep="=")
+        terminal.write_sep("=", "not written yet")
     for module, functions in names.items():
         line = f"{module}.py: {', '.join(functions)}"
         terminal.write_line(textwrap.fill(line, WIDTH, subsequent_indent="    "))

@@ -14,6 +14,7 @@ LOST_PEER = re.compile(r"Connection (closed|reset|refused)|Broken pipe|connectFu
 GAVE_UP_WAITING = re.compile(r"Timed out waiting \d+ms|Application timeout|[Ww]ait timeout")  # gloo and its store
 MAX_MESSAGE = 2000
 MAX_FRAMES = 30
+MAX_LINE = 200  # of a source line that a message shows
 
 
 def printable(text: str, limit: int = MAX_MESSAGE) -> str:
@@ -25,6 +26,14 @@ def printable(text: str, limit: int = MAX_MESSAGE) -> str:
         ),
         cut,
     )
+
+
+def signal_name(number: int) -> str:
+    """A name such as SIGSEGV; "SIGRTMIN+6" for a real-time signal, which Python gives no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN{number - 34:+d}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class RankFailure:
             case Kind.RAISED:
                 return f"rank {self.rank} raised {self.error_type}: {self.message}".rstrip(": ")
             case Kind.ENDED if self.signal:
-                return f"rank {self.rank} was killed by {signal.Signals(self.signal).name}"
+                return f"rank {self.rank} was killed by {signal_name(self.signal)}"
             case Kind.ENDED:
                 return f"rank {self.rank} left the interpreter with exit code {self.exit_code}"
             case Kind.UNFINISHED:
@@ -114,9 +123,9 @@ class Failure:
         return [frame for frame in failure.frames if everything or frame.file in self.sources]
 
     def line_text(self, frame: Frame) -> str:
-        """The source line of a frame of the submission, or ""."""
+        """The source line of a frame of the submission, printable and bounded, or ""."""
         lines = self.sources.get(frame.file, [])
-        return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
+        return printable(lines[frame.line - 1].strip(), MAX_LINE) if 0 < frame.line <= len(lines) else ""
 
     def text(self, *, everything: bool = False) -> str:
         """The whole story for a terminal: the first failure with its frames, then the others."""

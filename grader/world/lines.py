@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.world import wire
 from grader.world.launcher import Launcher
-from grader.world.record import Record
+from grader.world.record import MAX_HEAD_BYTES, MAX_VALUE_BYTES, Record
 
 
 @dataclass
@@ -20,7 +20,7 @@ class _Channel:
     rank: int
     socket: socket.socket
     outgoing: bytearray
-    parser: wire.Parser = field(default_factory=wire.Parser)
+    parser: wire.Parser = field(default_factory=lambda: wire.Parser(max_blob=MAX_VALUE_BYTES, max_heads=MAX_HEAD_BYTES))
 
 
 class JudgeLines:

@@ -13,7 +13,8 @@ MAX_OUTPUT = 64 * 1024  # bytes kept of what a rank prints
 MAX_OUTPUT_SEEN = 32 * 2**20  # bytes after which a rank that prints is stopped
 MAX_STACK = 256 * 1024
 MAX_VALUES = 10_000
-MAX_VALUE_BYTES = 512 * 2**20
+MAX_VALUE_BYTES = 128 * 2**20  # of the tensors of one rank
+MAX_HEAD_BYTES = 4 * 2**20  # of all else that one rank says
 
 
 class Record:
@@ -66,7 +67,8 @@ class Record:
                 self._bytes[rank] += len(message.blob)
                 if len(self.values[rank]) >= MAX_VALUES or self._bytes[rank] > MAX_VALUE_BYTES:
                     self.refuse(rank, "it returned too many values")
-                self.values[rank].append(message)
+                else:
+                    self.values[rank].append(message)
             case "done" if rank in self._ready:
                 self._done.add(rank)
             case "failed":

@@ -16,6 +16,10 @@ from torch.distributed.distributed_c10d import Store
 
 from grader.world import wire
 
+BOUNDS = {"max_blob": 64 * 2**10, "max_heads": wire.MAX_HEAD}  # of one rank; torch and gloo keep addresses here
+MAX_KEYS = 10_000
+MAX_WAITING = 1000  # a rank waits for one answer at a time
+
 
 class StoreServer:
     """The warden's side: answers each rank's requests; a `get` of a key that is not there waits for it. Pure of I/O."""
@@ -25,9 +29,11 @@ class StoreServer:
         self._waiting: list[tuple[Callable[[dict[str, Any], bytes], None], list[str], bool]] = []
 
     def handle(self, request: wire.Message, reply: Callable[[dict[str, Any], bytes], None]) -> None:
-        """Answers one request, now or when its keys are there."""
+        """Answers one request, now or when its keys are there. ValueError where it would keep too much."""
         head, blob = request
         keys = [str(key) for key in head.get("keys", [])]
+        if len(self._values) >= MAX_KEYS or len(self._waiting) >= MAX_WAITING:
+            raise ValueError("the store is full")
         match head.get("do"):
             case "set":
                 self._values[keys[0]] = blob

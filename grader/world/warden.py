@@ -6,6 +6,7 @@ that a submission left behind becomes its child. Either way it ends only when no
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from grader.world import confine, rank, wire
+from grader.world import confine, rank, store, wire
 from grader.world.descendants import end_all_children
 from grader.world.jail import Confinement
 from grader.world.store import StoreServer
@@ -114,7 +115,7 @@ class _Warden:
             lines.channels[number].close()
             os.close(lines.outputs[number])
             os.close(lines.stacks[number])
-            self._selector.register(ours, selectors.EVENT_READ, wire.Parser())
+            self._selector.register(ours, selectors.EVENT_READ, wire.Parser(**store.BOUNDS))
 
     def run(self) -> None:
         """Until the judge closes the report, which is how it ends a world, or every rank has ended."""
@@ -147,11 +148,12 @@ class _Warden:
             data = channel.recv(65536)
             requests = key.data.feed(data)
             for request in requests:
-                self._store.handle(request, lambda head, blob: wire.send(channel, head, blob))
-        except (OSError, wire.WireError, LookupError, ValueError, TypeError, AttributeError):
+                self._store.handle(request, lambda head, blob: _answer(channel, head, blob))
+        except (OSError, wire.WireError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError):
             data = b""  # a request that is none: this rank gets no more answers
         if not data:
             self._selector.unregister(channel)
+            _hang_up(channel)
 
     def _reap(self) -> None:
         while self._pids:
@@ -169,6 +171,22 @@ class _Warden:
                 "signal": max(-code, 0),
             }
             wire.send(self._lines.report, ended)
+
+
+def _answer(channel: socket.socket, head: dict[str, Any], blob: bytes) -> None:
+    """Sends an answer without ever waiting: a rank that asks again and reads no answers gets no more of them."""
+    answer = wire.pack(head, blob)
+    try:
+        whole = channel.send(answer, socket.MSG_DONTWAIT) == len(answer)
+    except OSError:
+        whole = False
+    if not whole:
+        _hang_up(channel)
+
+
+def _hang_up(channel: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the rank may have gone
+        channel.shutdown(socket.SHUT_RDWR)
 
 
 def close_all_but(keep: set[int]) -> None:

@@ -35,10 +35,16 @@ def pack(head: dict[str, Any], blob: bytes = b"") -> bytes:
 
 
 class Parser:
-    """Cuts a stream into messages; what it holds is bounded by one message."""
+    """Cuts a stream into messages; what it holds is bounded by one message.
 
-    def __init__(self) -> None:
+    max_blob:  bytes of one blob. max_heads: bytes of all heads together; parsed, they take 30 times as much memory.
+    """
+
+    def __init__(self, *, max_blob: int = MAX_BLOB, max_heads: int | None = None) -> None:
         self._buffer = bytearray()
+        self._max_blob = max_blob
+        self._max_heads = max_heads
+        self._heads = 0
 
     def feed(self, data: bytes) -> list[Message]:
         """The messages completed by `data`. Raises WireError for anything that is not a message."""
@@ -46,8 +52,10 @@ class Parser:
         messages = []
         while len(self._buffer) >= PREFIX.size:
             head_size, blob_size = PREFIX.unpack_from(self._buffer)
-            if head_size > MAX_HEAD or blob_size > MAX_BLOB:
+            if head_size > MAX_HEAD or blob_size > self._max_blob:
                 raise WireError(f"a message announces {head_size + blob_size:,} bytes")
+            if self._max_heads is not None and self._heads + head_size > self._max_heads:
+                raise WireError("its messages hold too much beside tensors")
             end = PREFIX.size + head_size + blob_size
             if len(self._buffer) < end:
                 break
@@ -56,6 +64,7 @@ class Parser:
                 Message(_parse_head(text), bytes(self._buffer[PREFIX.size + head_size : end])),
             )
             del self._buffer[:end]
+            self._heads += head_size
         return messages
 
 

@@ -34,6 +34,26 @@ def test_later(check):
 def test_gone(check):
     check.run(1, "small.gone")
 
+@check("collectives", points=1, statement="waiting ends.", worlds=(2,), needs=("waits",))
+def test_waits(check):
+    check.run(2, "small.waits")
+
+@check("collectives", points=1, statement="deep ends.", worlds=(1,), needs=("deep",), bonus=True)
+def test_deep(check):
+    check.run(1, "small.deep")
+
+@check("collectives", points=1, statement="ask asks nobody.", worlds=(1,), needs=("ask",), bonus=True)
+def test_ask(check):
+    check.run(1, "small.ask")
+
+@check("pipeline_parallel", points=1, statement="the module can be imported.", worlds=(1,), bonus=True)
+def test_called_at_import(check):
+    check.run(1, "small.twice", x=1)
+
+@check("data_parallel", points=1, statement="the module is text.", worlds=(1,), bonus=True)
+def test_text(check):
+    check.run(1, "small.twice", x=1)
+
 @check("benchmark", points=4, statement="leaving is not done.", worlds=(2,))
 def test_leaves(check):
     check.run(2, "small.leaves")
@@ -62,6 +82,15 @@ def later(here):
 
 def leaves(here):
     return here.submission.leaves(here.rank)
+
+def waits(here):
+    return here.submission.waits(here.rank)
+
+def deep(here):
+    return here.submission.deep(0)
+
+def ask(here):
+    return here.submission.ask()
 """
 COLLECTIVES = '''
 def twice(x):
@@ -76,6 +105,18 @@ def half(x):
 def later():
     """Does something later."""
     raise NotImplementedError("do something")
+
+def waits(rank):
+    print("about to wait")
+    if rank == 1:
+        raise ArithmeticError("not after all")
+    return rank
+
+def deep(x):
+    return deep(x + 1)
+
+def ask():
+    return input("continue? ")
 '''
 BENCHMARK = """
 import os
@@ -99,10 +140,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "assignment/collectives.py": COLLECTIVES,
         "assignment/benchmark.py": BENCHMARK,
         "assignment/tensor_parallel.py": "def broken(:\n",
+        "assignment/pipeline_parallel.py": "def later():\n    raise NotImplementedError('do it')\n\n\nlater()\n",
         "other/collectives.py": COLLECTIVES.replace("x + x", "x * x"),
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
+    (root / "assignment/data_parallel.py").write_text("x = 1\n", encoding="utf-16")
     return root
 
 
@@ -121,7 +164,7 @@ def run(project: Path, *words: str, **options: object) -> subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def seen(project: Path) -> subprocess.CompletedProcess[str]:
-    return run(project, "--junitxml", "report.xml")
+    return run(project, "-ra", "--junitxml", "report.xml")
 
 
 def test_the_table_has_every_check_with_its_points(seen: subprocess.CompletedProcess[str]) -> None:
@@ -136,8 +179,10 @@ def test_the_table_has_every_check_with_its_points(seen: subprocess.CompletedPro
     assert rows["later"].split() == ["not", "written", "later", "0", "/", "2"]
     assert rows["gone"].split() == ["skipped", "gone", "0", "/", "1"]
     assert rows["leaves"].split() == ["crash", "leaves", "0", "/", "4"]
-    assert rows["collectives.py"].split() == ["collectives.py", "3", "/", "8"]
-    assert "3 of 18 public points" in text
+    header = next(line for line in text.splitlines() if line.startswith("collectives.py "))
+    assert header.split() == ["collectives.py", "0", "bonus", "3", "/", "9"]
+    assert ["data_parallel.py", "0", "bonus"] in [line.split() for line in text.splitlines()]
+    assert "3 of 19 public points" in text
     assert all(len(line) <= 80 for line in text[text.index(" points =") : text.index(" what is wrong =")].splitlines())
     assert seen.returncode == 1
 
@@ -154,6 +199,46 @@ def test_failures_say_what_where_and_how_to_run_them_again(seen: subprocess.Comp
     assert "collectives.py does not define gone" in text
     assert "the check itself failed: KeyError" in text
     assert "Traceback" not in text.split("the check itself failed")[0]
+
+
+def test_prints_are_shown_beside_an_error(seen: subprocess.CompletedProcess[str]) -> None:
+    own = failure(seen.stdout, "collectives.waits")
+    assert "rank 1 raised ArithmeticError: not after all" in own
+    assert "  [rank 0] about to wait" in own
+    assert "  [rank 1] about to wait" in own
+
+
+def test_a_recursion_is_not_a_page_of_the_same_line(seen: subprocess.CompletedProcess[str]) -> None:
+    own = failure(seen.stdout, "collectives.deep")
+    assert "rank 0 raised RecursionError" in own
+    assert own.count("in deep: return deep(x + 1)") == 2, "one below `where`, one in the story"
+    assert "(the same line " in own
+
+
+@pytest.mark.parametrize(
+    ("check", "help_"),
+    [
+        ("collectives.ask", "a rank has no keyboard"),
+        ("pipeline_parallel.called_at_import", "code outside functions runs at the import"),
+        ("data_parallel.text", "the file is not plain text in UTF-8"),
+    ],
+)
+def test_a_frequent_mistake_has_a_hint(check: str, help_: str, seen: subprocess.CompletedProcess[str]) -> None:
+    own = failure(seen.stdout, check)
+    assert f"help      {help_}" in own
+    assert all(len(line) <= 80 for line in own.split("help  ")[1].split("again  ")[0].splitlines())
+    assert "outside your code" not in own
+
+
+def test_what_could_not_run_counts_as_failed(project: Path, seen: subprocess.CompletedProcess[str]) -> None:
+    assert "collectives.py does not define gone" in failure(seen.stdout, "collectives.gone")
+    cases = {case.get("name"): case for case in ET.parse(project / "report.xml").iter("testcase")}
+    assert cases["test_gone"].find("failure") is not None, "a misspelt function must not leave a green run"
+
+
+def failure(text: str, check: str) -> str:
+    """The paragraph of one failed check."""
+    return text.split(f"\n{check}: ")[1].split("\n\n")[0]
 
 
 def test_unwritten_functions_are_one_line_for_each_module(seen: subprocess.CompletedProcess[str]) -> None:

@@ -60,3 +60,13 @@ def test_a_stream_cut_inside_a_message_is_an_error() -> None:
             ours.sendall(wire.pack({"a": 1}, b"blob")[:-1])
         with pytest.raises(wire.WireError):
             wire.receive(theirs)
+
+
+def test_a_parser_bounds_all_heads_together_and_each_blob() -> None:
+    one = wire.pack({"text": "x" * 40})
+    parser = wire.Parser(max_blob=3, max_heads=150)
+    assert len(parser.feed(one * 2)) == 2
+    with pytest.raises(wire.WireError, match="too much"):
+        parser.feed(one)
+    with pytest.raises(wire.WireError, match="announces"):
+        wire.Parser(max_blob=3).feed(wire.pack({}, b"four"))

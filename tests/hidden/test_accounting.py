@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.checking import Check, CheckFailed, check, expect
 from grader.checking.show import value_text
-from tests.public.pure import Call, expect_values
+from tests.public.runs.pure import Call, expect_values
 
 QUESTIONS = Path(__file__).resolve().parents[2] / "handouts" / "templates" / "choices.toml"
 CASES = 6

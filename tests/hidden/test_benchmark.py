@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from grader.checking import Check, check, expect
-from tests.public.measured import Run
-from tests.public.measurements import measure
 from tests.public.oracles import benchmark as oracle
-from tests.public.pure import Call, expect_refused
+from tests.public.runs.measured import Run
+from tests.public.runs.measurements import measure
+from tests.public.runs.pure import Call, expect_refused
 
 
 @check(

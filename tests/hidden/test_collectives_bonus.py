@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.dispatches import Dispatch, drawn, process, run_combines, run_dispatches
-from tests.public.moments import Moments, run_moments
+from tests.public.runs import cases
+from tests.public.runs.dispatches import Dispatch, drawn, process, run_combines, run_dispatches
+from tests.public.runs.moments import Moments, run_moments
 
 GROUPS = {3: [], 5: [[0, 3], [1, 2, 4]]}
 IN_GROUPS = {0: [0, 1], 3: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2], 4: [0, 1, 2]}  # ranks in the group, by rank

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.calls import Call, from_outside, in_groups, run_calls, wrong_operators
 from tests.public.oracles import collectives as oracle
+from tests.public.runs import cases
+from tests.public.runs.calls import Call, from_outside, in_groups, run_calls, wrong_operators
 
 GROUPS = {3: [[0, 2], [1]], 5: [[1, 3], [0, 2, 4]]}
 OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")

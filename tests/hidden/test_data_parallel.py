@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from grader.checking import Check, PerRank, check, expect
-from tests.hidden.wrapper_sessions import (
+from tests.hidden.runs.wrapper_sessions import (
     frozen_later,
     in_group,
     layouts,
     second_backwards,
     wrapped_again,
 )
-from tests.public import cases
-from tests.public.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
-from tests.public.wrappers import follow
+from tests.public.runs import cases
+from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
+from tests.public.runs.wrappers import follow
 
 MISSING = (
     "With {} a missing gradient counts as zeros, also where only some ranks lack it; gradients of parameters that were "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from grader.checking import Check, PerRank, check, expect
 from grader.checking.show import value_text
-from tests.public import pipeline_layers as layers_of
-from tests.public.pipeline_runs import run
-from tests.public.pipeline_training import train
-from tests.public.pipelines import Function, Pipeline, network
+from tests.public.runs import pipeline_layers as layers_of
+from tests.public.runs.pipeline_runs import run
+from tests.public.runs.pipeline_training import train
+from tests.public.runs.pipelines import Function, Pipeline, network
 
 BOTH: tuple[tuple[Function, int], ...] = (("train_step", 8), ("forward_only", 9), ("train_step", 7))
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.conjugates import Use, copy_use, gather_use, refused_gather, run_uses
-from tests.public.shards import Shard, in_other_layouts, run_shards, shards
+from tests.public.runs import cases
+from tests.public.runs.conjugates import Use, copy_use, gather_use, refused_gather, run_uses
+from tests.public.runs.shards import Shard, in_other_layouts, run_shards, shards
 
 
 @check(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.checking import Check, check
-from tests.hidden.refusals import Refusal, run_refusals
-from tests.public import cases
-from tests.public.column_parallel import Layers, run_linear, run_network
-from tests.public.loads import Loads, Master, master, run_loads
-from tests.public.masters import run_constructions
+from tests.hidden.runs.refusals import Refusal, run_refusals
+from tests.public.runs import cases
+from tests.public.runs.column_parallel import Layers, run_linear, run_network
+from tests.public.runs.loads import Loads, Master, master, run_loads
+from tests.public.runs.masters import run_constructions
 
 
 @check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from grader.checking import Check, check
-from tests.public.pure import Call, expect_refused, expect_values
+from tests.public.runs.pure import Call, expect_refused, expect_values
 
 MICROSECOND = Fraction(1, 10**6)
 GB = 10**9

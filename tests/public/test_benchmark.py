@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from grader.checking import Check, CheckFailed, check, expect
-from tests.public.measured import Run
-from tests.public.measurements import measure
 from tests.public.oracles import benchmark as oracle
-from tests.public.pure import Call, expect_numbers, expect_refused
+from tests.public.runs.measured import Run
+from tests.public.runs.measurements import measure
+from tests.public.runs.pure import Call, expect_numbers, expect_refused
 
 ITERATION = ("synchronize", "barrier", "clock", "run", "synchronize", "clock")
 

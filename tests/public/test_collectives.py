@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.calls import Call, run_calls
 from tests.public.oracles import collectives as oracle
+from tests.public.runs import cases
+from tests.public.runs.calls import Call, run_calls
 
 OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
 SHAPES_AND_DTYPES = (((4,), "float32"), ((8, 3), "float64"), ((4, 2, 3), "int64"), ((4, 0), "float32"), ((8,), "bool"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.dispatches import drawn, process, run_combines, run_dispatches
-from tests.public.moments import Moments, run_moments
+from tests.public.runs import cases
+from tests.public.runs.dispatches import drawn, process, run_combines, run_dispatches
+from tests.public.runs.moments import Moments, run_moments
 
 
 @check(

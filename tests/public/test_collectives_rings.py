@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from grader.checking import Check, check
-from tests.public import cases
-from tests.public.calls import Call, from_outside, in_groups, run_calls
 from tests.public.oracles import collectives as oracle
+from tests.public.runs import cases
+from tests.public.runs.calls import Call, from_outside, in_groups, run_calls
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.checking import Check, PerRank, check, expect
-from tests.public import cases
 from tests.public.oracles import collectives as oracle
+from tests.public.runs import cases
 
 
 @check(

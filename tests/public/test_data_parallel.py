@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, PerRank, check, expect
-from tests.public import cases
 from tests.public.oracles import data_parallel as oracle
+from tests.public.runs import cases
 
 if TYPE_CHECKING:
     from torch import Tensor

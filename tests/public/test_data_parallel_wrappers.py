@@ -6,8 +6,8 @@ from typing import Any
 
 from grader.checking import Check, PerRank, check, expect
 from grader.checking.show import value_text
-from tests.public.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
-from tests.public.wrappers import follow, parameters, train
+from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
+from tests.public.runs.wrappers import follow, parameters, train
 
 MEAN = "After synchronize_gradients() of {} each gradient is the mean over ranks of .grad, the same bits on every rank"
 TRAINED = (

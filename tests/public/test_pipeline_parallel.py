@@ -7,8 +7,8 @@ from typing import Any
 
 from grader.checking import Check, CheckFailed, check, expect
 from grader.checking.show import value_text
-from tests.public import cases
 from tests.public.oracles import pipeline_parallel as oracle
+from tests.public.runs import cases
 
 
 @check(

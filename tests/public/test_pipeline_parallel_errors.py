@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.checking import Check, PerRank, check, expect
-from tests.public.pipelines import Call, Function, Pipeline, network
+from tests.public.runs.pipelines import Call, Function, Pipeline, network
 
 
 @dataclass(frozen=True)

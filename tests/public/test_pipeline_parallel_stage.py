@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public.pipeline_runs import run
-from tests.public.pipeline_training import train
-from tests.public.pipelines import Function, Pipeline, network, with_gradients
+from tests.public.runs.pipeline_runs import run
+from tests.public.runs.pipeline_training import train
+from tests.public.runs.pipelines import Function, Pipeline, network, with_gradients
 
 
 def even(check: Check, size: int, function: Function, **options: bool) -> list[Pipeline]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public.conjugates import copy_use, gather_use, run_uses
-from tests.public.shards import run_shards, shards
+from tests.public.runs.conjugates import copy_use, gather_use, run_uses
+from tests.public.runs.shards import run_shards, shards
 
 LEADING_AND_DTYPES = (((3,), "float32"), ((2, 3), "float64"), ((), "float32"))
 

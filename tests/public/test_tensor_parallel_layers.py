@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public.column_parallel import Layers, run_linear, run_network
-from tests.public.column_training import run_training
-from tests.public.loads import Loads, master, run_loads
-from tests.public.masters import run_constructions
+from tests.public.runs.column_parallel import Layers, run_linear, run_network
+from tests.public.runs.column_training import run_training
+from tests.public.runs.loads import Loads, master, run_loads
+from tests.public.runs.masters import run_constructions
 
 
 @check(

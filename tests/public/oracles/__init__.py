@@ -1,0 +1,1 @@
+"""What a right submission returns, computed in one process without parallelism."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from grader.checking import Check, CheckFailed, PerRank, expect
-from tests.public import cases
+from tests.public.runs import cases
 
 POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 LAYOUTS = {

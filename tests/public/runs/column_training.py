@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grader.checking import Check, PerRank, expect
-from tests.public.column_parallel import Layers, largest, numbers
 from tests.public.oracles import tensor_parallel as oracle
+from tests.public.runs.column_parallel import Layers, largest, numbers
 
 STEPS = 5
 # A large eps: with a small one, AdamW's steps would not depend on the size of the gradients.

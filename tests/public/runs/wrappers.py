@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
-from tests.public import cases
 from tests.public.oracles import data_parallel as oracle
 from tests.public.oracles.sessions import Gradients, Refused, Session, replay
+from tests.public.runs import cases
 
 if TYPE_CHECKING:
     from torch import Tensor

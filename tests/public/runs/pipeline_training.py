@@ -6,7 +6,7 @@ from typing import Any
 
 from grader.checking import Check, PerRank, expect
 from tests.public.oracles import pipeline_parallel as oracle
-from tests.public.pipelines import Pipeline
+from tests.public.runs.pipelines import Pipeline
 
 # A large eps: with a small one, AdamW's steps would not depend on the size of the gradients.
 OPTIMIZER: dict[str, Any] = {"lr": 0.05, "eps": 0.1, "weight_decay": 0.1}

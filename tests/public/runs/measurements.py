@@ -7,8 +7,8 @@ from typing import Any
 
 from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
-from tests.public.measured import Measured, Run, shown
 from tests.public.oracles import benchmark as oracle
+from tests.public.runs.measured import Measured, Run, shown
 
 EVENTS = (*oracle.OPERATIONS, "synchronize", "barrier", "clock")
 

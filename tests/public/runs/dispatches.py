@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, PerRank, expect
 from grader.checking.show import value_text
-from tests.public import cases
 from tests.public.oracles import collectives_bonus as oracle
+from tests.public.runs import cases
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,7 +150,7 @@ def run_combines(
                 came["new"] is True,
                 f"rank {rank}: the result of {what} shares memory with the argument or with an earlier result",
             )
-            if received.dim() == 2 and received.shape[1] == call.rows[rank].shape[1]:
+            if received.shape[1:] == call.rows[rank].shape[1:] and received.dtype == call.rows[rank].dtype:
                 original = oracle.processed(received, process)
                 after = f"the argument of {what}, after the call,"
                 expect.same(

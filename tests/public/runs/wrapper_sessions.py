@@ -17,7 +17,7 @@ from tests.public.oracles.sessions import (
     no_sync,
     write,
 )
-from tests.public.wrappers import coefficients, parameters
+from tests.public.runs.wrappers import coefficients, parameters
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
 from tests.public.oracles import pipeline_parallel as oracle
-from tests.public.pipelines import Call, Pipeline
+from tests.public.runs.pipelines import Call, Pipeline
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, expect
-from tests.public.conjugates import nothing_sent
+from tests.public.runs.conjugates import nothing_sent
 
 if TYPE_CHECKING:
     from torch import Tensor

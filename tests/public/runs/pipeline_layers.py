@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tests.public.oracles.pipeline_parallel import Layer, Stages, WholeNetwork
-from tests.public.pipelines import Call, Function, Pipeline, embedding, linear, plain, random
+from tests.public.runs.pipelines import Call, Function, Pipeline, embedding, linear, plain, random
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, expect
-from tests.public import cases
-from tests.public.conjugates import nothing_sent, unchanged
 from tests.public.oracles.tensor_parallel import columns
+from tests.public.runs import cases
+from tests.public.runs.conjugates import nothing_sent, unchanged
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
-from tests.public.conjugates import gradient, unchanged
 from tests.public.oracles import tensor_parallel as oracle
+from tests.public.runs.conjugates import gradient, unchanged
 
 if TYPE_CHECKING:
     from torch import Tensor

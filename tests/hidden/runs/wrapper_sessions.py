@@ -1,4 +1,4 @@
-"""The sessions of hidden checks, as data; see tests/public/wrapper_sessions.py."""
+"""The sessions of hidden checks, as data; see tests/public/runs/wrapper_sessions.py."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.public.oracles.sessions import (
     require,
     retaining_backward,
 )
-from tests.public.wrapper_sessions import SHAPES, Builder, Use
-from tests.public.wrappers import parameters
+from tests.public.runs.wrapper_sessions import SHAPES, Builder, Use
+from tests.public.runs.wrappers import parameters
 
 
 def in_group(sessions: Sequence[Session], group: tuple[int, ...]) -> list[Session]:

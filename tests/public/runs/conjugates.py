@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, CheckFailed, PerRank, expect
-from tests.public import cases
 from tests.public.oracles.tensor_parallel import columns
+from tests.public.runs import cases
 
 if TYPE_CHECKING:
     from torch import Tensor
