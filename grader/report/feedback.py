@@ -94,5 +94,5 @@ def _check(seen: Remark) -> str:
         parts += ["Run it again:", fenced(seen.replay, "sh")]
     if seen.output.strip():
         output = clipped(seen.output, lines=MAX_OUTPUT_LINES, signs=MAX_OUTPUT_SIGNS)
-        parts += ["Printed by the ranks:", fenced(output)]
+        parts += ["Where the ranks were, and what they printed:", fenced(output)]
     return "\n\n".join(parts)

@@ -85,7 +85,9 @@ def _output(seen: Remark) -> str:
             "where": seen.explanation.where,
             "help": seen.explanation.help,
             "run it again": seen.replay,
-            "printed by the ranks": clipped(seen.output, lines=MAX_OUTPUT_LINES, signs=MAX_OUTPUT_SIGNS),
+            "where the ranks were, and what they printed": clipped(
+                seen.output, lines=MAX_OUTPUT_LINES, signs=MAX_OUTPUT_SIGNS
+            ),
         }
         parts += [_paragraph(label, plain(text)) for label, text in fields.items() if text]
     return "\n\n".join(parts)

@@ -89,6 +89,8 @@ class _Warden:
     def _fork_ranks(self, place: Path) -> None:
         lines, size = self._lines, len(self._lines.channels)
         stores = [socket.socketpair() for _ in range(size)]
+        # No rank runs a submission before all are forked: what it does could make the next fork fail.
+        gate, gate_holder = os.pipe()
         for number in range(size):
             pid = os.fork()
             if pid == 0:
@@ -99,7 +101,9 @@ class _Warden:
                     stores[number][1].fileno(),
                 }
                 confine.die_with_parent()
-                close_all_but(mine)
+                close_all_but({*mine, gate})
+                os.read(gate, 1)
+                os.close(gate)
                 rank.enter(
                     number,
                     size,
@@ -110,6 +114,8 @@ class _Warden:
                     place=place / "meet",
                 )
             self._pids[pid] = number
+        os.close(gate)
+        os.close(gate_holder)
         for number, (ours, theirs) in enumerate(stores):
             theirs.close()
             lines.channels[number].close()

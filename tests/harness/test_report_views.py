@@ -170,7 +170,7 @@ def test_feedback_in_full() -> None:
         "*The seen check of collectives holds.*\n\ncollectives.seen is wrong\n\n"
         "Expected:\n\n```text\none\n```\n\nActual:\n\n```text\ntwo\n```\n\nWhere:\n\n```text\nhere.py:1\n```\n\n"
         "Try: try\n\nRun it again:\n\n```sh\npytest tests/public\n```\n\n"
-        "Printed by the ranks:\n\n```text\nhello\n```\n\n"
+        "Where the ranks were, and what they printed:\n\n```text\nhello\n```\n\n"
         "### `collectives.unseen`: crash (0 of 5 points, hidden)\n\n*The unseen check of collectives holds.*\n\n"
         "A process that ran your code died before it gave an answer.\n\n"
         "## benchmark.py\n\n### `benchmark.seen`: not_run (not scored)\n\n*The seen check of benchmark holds.*\n\n"
