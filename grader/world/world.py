@@ -115,6 +115,7 @@ class _Run:
         self._lines = JudgeLines(launcher, tasks, self._record)
 
     def result(self) -> Returned | Failure:
+        """Runs the world to its end; nothing of it is left afterwards."""
         record, lines = self._record, self._lines
         try:
             self._until(lambda: record.all_ready or record.somebody_failed or record.warden_gone, self._ends)

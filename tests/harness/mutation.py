@@ -16,7 +16,7 @@ from tests.mutants.mutant import Mutant, Variant, apply
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [Path("tests/public"), Path("tests/hidden")]
-STUCK_DEADLINE = 4.0  # for mutants that hang: soon enough, and a false alarm cannot make them pass
+STUCK_DEADLINE = 3.0  # for mutants that hang: soon enough, and a false alarm cannot make them pass
 
 
 def checks() -> dict[str, ListedCheck]:
