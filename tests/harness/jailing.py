@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ def working_jail() -> Bubblewrap:
 
 
 def launchers() -> Iterator[Launcher]:
-    """The body of a fixture: one launcher in a jail."""
-    with Launcher(working_jail()) as launcher:
-        yield launcher
+    """The body of a fixture: one launcher in a jail, in a run of its own, so that its processes can be counted."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GRADER_RUN", str(uuid.uuid4()))
+        with Launcher(working_jail()) as launcher:
+            yield launcher
 
 
 def values(outcome: Returned | Failure) -> list[list[Any]]:
