@@ -62,7 +62,6 @@ class Check:
         self.spec = spec
         self.worlds = spec.worlds
         self.seed = seed
-        self.world_size: int | None = None  # of the world that ran last
         self.output = ""  # of the world that ran last
         self._grading = grading
         self._programs = programs
@@ -97,7 +96,6 @@ class Check:
             deadline=self._time_left(),
         )
         outcome = world.run(self._find(program), **inputs)
-        self.world_size = world_size
         self.output = joined_output(outcome.output)
         if isinstance(outcome, Failure):
             raise explain(outcome, world_size=world_size, cases=cases)

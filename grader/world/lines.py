@@ -32,7 +32,6 @@ class JudgeLines:
         self._selector = selectors.DefaultSelector()
         self._channels: list[_Channel] = []
         self._report_parser = wire.Parser()
-        self._theirs: list[int] = []
         size = len(tasks)
         self._report, report_theirs = socket.socketpair()
         channels = [socket.socketpair() for _ in range(size)]

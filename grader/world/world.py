@@ -127,9 +127,8 @@ class _Run:
             return self._failed()
         finally:
             if not lines.close(END_SECONDS):
-                launcher_gone = "a world did not end; its processes were killed with the zygote"
-                self._lines.launcher.close()
-                raise InfraError(launcher_gone)
+                lines.launcher.close()
+                raise InfraError("a world did not end; its processes were killed with the zygote")
 
     def _until(self, condition: Callable[[], bool], ends: float) -> None:
         while not condition():

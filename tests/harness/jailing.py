@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from grader.jail import Bubblewrap, missing
 from grader.world import Failure, Launcher, Returned, World
 from tests.harness import hostile
+from tests.harness.leftovers import processes_of
 
 
 def working_jail() -> Bubblewrap:
@@ -47,19 +46,6 @@ def works(launcher: Launcher) -> None:
     """The next world in this jail is as good as ever."""
     for (gradient,) in values(World(3, launcher=launcher).run(hostile.adds_up)):
         assert gradient.tensor.tolist() == [6.0, 6.0, 6.0]
-
-
-def processes_of(run: str) -> list[int]:
-    """The processes on this machine whose environment holds GRADER_RUN=run, this one left out."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if f"GRADER_RUN={run}".encode() in variables and int(folder.name) != os.getpid():
-            found.append(int(folder.name))
-    return sorted(found)
 
 
 def settles(run: str, expected: list[int]) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from grader.jail import probe
+from tests.harness.leftovers import processes_of
 from tests.harness.mutation import ROOT
 from tests.sample_edits.__main__ import files_of, write
 from tests.sample_edits.samples import EVERYTHING, SAMPLES
@@ -50,18 +51,6 @@ def command(handed_in: Path, out: Path) -> list[str]:
 def scores(out: Path) -> dict[str, dict[str, str]]:
     with (out / "gradebook.csv").open() as file:
         return {row["student"]: row for row in csv.DictReader(file)}
-
-
-def processes_of(run: str) -> list[int]:
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            holds = f"GRADER_RUN={run}".encode() in environ.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if holds:
-            found.append(int(environ.parent.name))
-    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the jail needs Linux")

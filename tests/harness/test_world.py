@@ -12,6 +12,7 @@ from grader.world import Failure, Foreign, Kind, Launcher, PerRank, Returned, Su
 from grader.world.launcher import run_id
 from grader.world.record import MAX_OUTPUT
 from tests.harness import programs
+from tests.harness.leftovers import processes_of
 
 SHORT = 4.0
 
@@ -184,19 +185,6 @@ def test_attempt_takes_errors_as_values(launcher: Launcher) -> None:
     wrong, right = returned(World(1, launcher=launcher).run(programs.attempts)).values[0][0]
     assert wrong["raised"][:2] == ["KeyError", "LookupError"]
     assert right == {"value": 7}
-
-
-def processes_of(run: str) -> list[int]:
-    """The processes whose environment holds this run's id."""
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            holds = f"GRADER_RUN={run}".encode() in environ.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if holds:
-            found.append(int(environ.parent.name))
-    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to count processes")
