@@ -14,7 +14,7 @@ from grader.checking.failed import CheckFailed
 from grader.checking.spec import CheckSpec
 from grader.checking.submission import Submission
 from grader.checking.verdict import Status
-from grader.world import Failure, Launcher, Program, World
+from grader.world import Failure, Launcher, Program, Trace, World
 
 if TYPE_CHECKING:
     import torch
@@ -52,10 +52,22 @@ def seed_of(name: str, *, hidden: bool, salt: str, fixed: int | None = None) -> 
     return int.from_bytes(digest[:4], "big")
 
 
+@dataclass(frozen=True)
+class Ran:
+    """One world that a check ran: its program and cases, what the ranks asked of their groups, and its failure."""
+
+    world_size: int
+    program: str
+    cases: Sequence[str]
+    trace: Trace
+    failure: Failure | None
+
+
 class Check:
     """The argument of every check: `def test_broadcast(check)`.
 
     worlds: the world sizes of the check's mark. seed: of its inputs. spec: the mark itself.
+    ran:    the worlds that ran so far.
     """
 
     def __init__(self, spec: CheckSpec, grading: Grading, *, seed: int, programs: Sequence[Path]) -> None:
@@ -63,8 +75,14 @@ class Check:
         self.worlds = spec.worlds
         self.seed = seed
         self.output = ""  # of the world that ran last
+        self.ran: list[Ran] = []
         self._grading = grading
         self._programs = programs
+
+    @property
+    def trace(self) -> Trace:
+        """What the ranks of the world that ran last asked of their groups."""
+        return self.ran[-1].trace
 
     def generator(self, *path: object) -> torch.Generator:
         """A generator of random numbers for this check's seed and `path`, e.g. (world_size, "weights")."""
@@ -97,6 +115,8 @@ class Check:
         )
         outcome = world.run(self._find(program), **inputs)
         self.output = joined_output(outcome.output)
+        failure = outcome if isinstance(outcome, Failure) else None
+        self.ran.append(Ran(world_size, program, cases, outcome.trace, failure))
         if isinstance(outcome, Failure):
             raise explain(outcome, world_size=world_size, cases=cases)
         for rank, values in enumerate(outcome.values):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from grader.checking.differences import RTOL, Slips, explained, ratio_help, wrong_values
 from grader.checking.failed import CheckFailed
 from grader.checking.show import tensor_text, value_text
 from grader.world.failure import printable
@@ -19,15 +20,6 @@ from grader.world.values import Foreign, ReturnedTensor
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-RTOL = {
-    "float64": 1e-9,
-    "float32": 1e-5,
-    "float16": 2e-2,
-    "bfloat16": 5e-2,
-    "complex64": 1e-5,
-    "complex128": 1e-9,
-}
 
 LARGEST_NUMBER = 2**1000  # a larger int is none of our numbers, and overflows a float
 
@@ -54,23 +46,24 @@ def tensor(value: Any, *, what: str, rank: int, contiguous: bool = True, outside
     return value.tensor
 
 
-def same(value: Any, expected: Any, *, what: str, rank: int, **options: Any) -> None:
+def same(value: Any, expected: Any, *, what: str, rank: int, slips: Slips = (), **options: Any) -> None:
     """The value is exactly `expected`: the same bits for tensors (dtype and shape too), `==` of one type for others.
 
+    slips:   what classic mistakes would give, for the message; a function is called only where the value is wrong.
     options: contiguous, outside_autograd (see `tensor`).
     """
     if not _is_tensor(expected):
-        _same_plain(value, expected, what=what, rank=rank)
+        _same_plain(value, expected, what=what, rank=rank, slips=slips)
         return
     came = tensor(value, what=what, rank=rank, **options)
-    _same_form(came, expected, what=what, rank=rank)
+    _same_form(came, expected, what=what, rank=rank, slips=slips)
     import torch
 
     equal = torch.eq(came, expected)
     if expected.is_floating_point() or expected.is_complex():
         equal |= torch.isnan(came) & torch.isnan(expected)
     if not bool(equal.all()):
-        raise _wrong_values(came, expected, equal, what=what, rank=rank)
+        raise wrong_values(came, expected, equal, what=what, rank=rank, slips=slips)
 
 
 def close(
@@ -81,21 +74,23 @@ def close(
     rank: int,
     rtol: float | None = None,
     scale: float | None = None,
+    slips: Slips = (),
     **options: Any,
 ) -> None:
     """The tensor equals `expected` to within rtol · max|expected| in every element, with its dtype and shape.
 
     The tolerance follows the largest expected number, so zeros never pass for numbers. rtol: by dtype if None.
     scale: stands for max|expected| where `expected` is a part of something larger, and may be small by cancellation.
+    slips: what classic mistakes would give, for the message; a function is called only where the value is wrong.
     NaN and infinities fail. Integer and boolean tensors are compared exactly.
     """
     if not (expected.is_floating_point() or expected.is_complex()):
-        same(value, expected, what=what, rank=rank, **options)
+        same(value, expected, what=what, rank=rank, slips=slips, **options)
         return
     import torch
 
     came = tensor(value, what=what, rank=rank, **options)
-    _same_form(came, expected, what=what, rank=rank)
+    _same_form(came, expected, what=what, rank=rank, slips=slips)
     if expected.numel() == 0:
         return
     wide = torch.complex128 if expected.is_complex() else torch.float64
@@ -104,18 +99,19 @@ def close(
     scale = scale if scale is not None else float(expected.to(wide).abs().max())
     within = difference <= rtol * scale  # False where the difference is NaN
     if not bool(within.all()):
-        raise _wrong_values(came, expected, within, what=what, rank=rank)
+        raise wrong_values(came, expected, within, what=what, rank=rank, slips=slips)
 
 
-def number(value: Any, expected: float, *, what: str, rank: int, rtol: float = 1e-12) -> None:
-    """A float (an int will do) that is `expected` up to rtol · |expected|."""
+def number(value: Any, expected: float, *, what: str, rank: int, rtol: float = 1e-12, slips: Slips = ()) -> None:
+    """A float (an int will do) that is `expected` up to rtol · |expected|. slips: as in `close`."""
     is_number = type(value) is float or (type(value) is int and abs(value) < LARGEST_NUMBER)
     if not is_number or not abs(value - expected) <= rtol * abs(expected):
-        raise CheckFailed(
+        told = explained(value, expected, slips, text=repr(expected), what=what, rank=rank) if is_number else None
+        raise told or CheckFailed(
             f"rank {rank}: {what} is not the number expected",
             expected=repr(expected),
             actual=value_text(value),
-            help=_ratio_help(value, expected) if is_number else "return a float",
+            help=ratio_help(value, expected) if is_number else "return a float",
         )
 
 
@@ -212,10 +208,11 @@ def _is_tensor(value: Any) -> bool:
     return type(value).__module__ == "torch" and hasattr(value, "numel")
 
 
-def _same_plain(value: Any, expected: Any, *, what: str, rank: int) -> None:
+def _same_plain(value: Any, expected: Any, *, what: str, rank: int, slips: Slips) -> None:
     exact = type(value) is type(expected) or (type(expected) is Fraction and type(value) is int)
     if not exact or value != expected:
-        raise CheckFailed(
+        told = explained(value, expected, slips, text=_typed(expected), what=what, rank=rank)
+        raise told or CheckFailed(
             f"rank {rank}: {what} did not return {value_text(expected)}",
             expected=_typed(expected),
             actual=_typed(value),
@@ -228,58 +225,14 @@ def _typed(value: Any) -> str:
     return value_text(value) if told else f"{type(value).__name__} {value_text(value)}"
 
 
-def _same_form(came: Tensor, expected: Tensor, *, what: str, rank: int) -> None:
+def _same_form(came: Tensor, expected: Tensor, *, what: str, rank: int, slips: Slips) -> None:
     for part in ("shape", "dtype"):
         have, want = getattr(came, part), getattr(expected, part)
         if have != want:
             text = tuple if part == "shape" else str
-            raise CheckFailed(
+            told = explained(came, expected, slips, text=tensor_text(expected), what=what, rank=rank)
+            raise told or CheckFailed(
                 f"rank {rank}: the result of {what} has the wrong {part}",
                 expected=f"{part} {text(want)}",
                 actual=f"{part} {text(have)}",
             )
-
-
-def _wrong_values(came: Tensor, expected: Tensor, right: Tensor, *, what: str, rank: int) -> CheckFailed:
-    import torch
-
-    wrong = int((~right).sum())
-    first = int((~right).reshape(-1).nonzero()[0]) if right.dim() else 0
-    where = f", the first at index {first} of the flattened tensor" if came.numel() > 1 else ""
-    hint = ""
-    if came.is_floating_point() or came.is_complex():
-        if bool(torch.isnan(came).any()) and not bool(torch.isnan(expected).any()):
-            hint = "there are NaNs: memory was read before it was written, or before the operation was done"
-        else:
-            hint = _common_ratio(came, expected)
-    return CheckFailed(
-        f"rank {rank}: {what} gave wrong values ({wrong} of {came.numel()}{where})",
-        expected=tensor_text(expected),
-        actual=tensor_text(came),
-        help=hint,
-    )
-
-
-def _common_ratio(came: Tensor, expected: Tensor) -> str:
-    """A hint where all values are wrong by one factor, as a missing or repeated division leaves them."""
-    import torch
-
-    wide = torch.complex128 if expected.is_complex() else torch.float64
-    have, want = came.to(wide).reshape(-1), expected.to(wide).reshape(-1)
-    large = want.abs() > 1e-3 * want.abs().max()
-    ratios = (have[large] / want[large]).abs()
-    if ratios.numel() < 2 or not bool(torch.isfinite(ratios).all()):
-        return ""
-    ratio = float(ratios.median())
-    if float((ratios - ratio).abs().max()) > 1e-3 * ratio or abs(ratio - 1) < 1e-3:
-        return ""
-    return _ratio_help(ratio, 1.0)
-
-
-def _ratio_help(value: float, expected: float) -> str:
-    if not expected or not value or value != value:
-        return ""
-    ratio = abs(value / expected)
-    if ratio > 1:
-        return f"every value is too large by the factor {ratio:.6g}"
-    return f"every value is too small by the factor {1 / ratio:.6g}"

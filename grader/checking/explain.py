@@ -19,7 +19,9 @@ def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> 
     unwritten = _unwritten(failure)
     if unwritten:
         return CheckFailed(f"{unwritten} is not written yet", unwritten=unwritten, output=failure.text())
-    if failure.stuck:
+    if failure.report is not None:
+        rationale, status = failure.report.sentence, Status.FAIL
+    elif failure.stuck:
         rationale, status = _stuck(failure), Status.TIMEOUT
     else:
         rationale, status = _first(cause), _status(cause)
@@ -75,10 +77,16 @@ def _stuck(failure: Failure) -> str:
 
 def _where(failure: Failure) -> str:
     """A line for each rank that did not finish, at the submission's innermost line; the cause's first."""
+    if failure.report is not None:
+        return "\n".join(_shortened([failure.stand_text(stand) for stand in failure.report.stands]))
+    waiting = {stand.rank: failure.stand_text(stand) for stand in failure.stands}
     lines = []
     shown = (failure.cause, *failure.others) if failure.stuck else (failure.cause,)
     for one in shown[:MAX_WHERE]:
         frames = failure.frames_of(one)
+        if failure.stuck and one.rank in waiting:
+            lines.append(waiting[one.rank])
+            continue
         if not frames:
             lines += [f"rank {one.rank}: outside your code"] if one.phase != "import" else []
             continue
@@ -89,6 +97,12 @@ def _where(failure: Failure) -> str:
     return "\n".join(dict.fromkeys(lines))  # a recursion's line once
 
 
+def _shortened(lines: list[str]) -> list[str]:
+    """As many ranks as a message has room for."""
+    left_out = len(lines) - MAX_WHERE
+    return lines if left_out <= 0 else [*lines[:MAX_WHERE], f"(and {left_out} more ranks)"]
+
+
 def _frame_text(failure: Failure, frame: Frame) -> str:
     text = failure.line_text(frame)
     return f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else "")
@@ -96,6 +110,8 @@ def _frame_text(failure: Failure, frame: Frame) -> str:
 
 def _help(failure: Failure, world_size: int) -> str:
     cause = failure.cause
+    if failure.report is not None:
+        return failure.report.help
     if failure.stuck and cause.phase == "import":
         return "code outside functions runs at the import: leave only definitions there"
     if failure.stuck and world_size == 1:

@@ -4,11 +4,14 @@ from grader.world.failure import Failure, Frame, Kind, RankFailure
 from grader.world.jail import Confinement, Jail, NoJail
 from grader.world.launcher import InfraError, Launcher
 from grader.world.program import Here, Program, Submitted
+from grader.world.trace import Doing, Event, Trace
 from grader.world.values import Foreign, PerRank
 from grader.world.world import Returned, World
 
 __all__ = [
     "Confinement",
+    "Doing",
+    "Event",
     "Failure",
     "Foreign",
     "Frame",
@@ -23,5 +26,6 @@ __all__ = [
     "RankFailure",
     "Returned",
     "Submitted",
+    "Trace",
     "World",
 ]

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from grader.world.report import Report, Stand
+from grader.world.trace import Trace
+
 # all but newline, tab and printable characters; also those that reorder or hide text, and lone surrogates
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 LOST_PEER = re.compile(r"Connection (closed|reset|refused)|Broken pipe|connectFullMesh failed", re.IGNORECASE)
@@ -52,6 +55,7 @@ class Kind(StrEnum):
     ENDED = "ended"  # the process ended without a word: os._exit, a signal, a crash
     UNFINISHED = "unfinished"  # it had not finished at the deadline
     REFUSED = "refused"  # what it sent is not a message or is too large
+    REPORTED = "reported"  # the conductor found a fault in what the ranks do together
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class RankFailure:
                 return f"rank {self.rank} had not finished"
             case Kind.REFUSED:
                 return f"rank {self.rank} sent something that cannot be read: {self.message}"
+            case Kind.REPORTED:
+                return self.message
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,9 @@ class Failure:
     others:  the other ranks that did not finish, as they were when the world was stopped.
     seconds: how long the world ran.
     output:  what each rank printed, bounded.
+    report:  what the conductor found, where that is the failure.
+    stands:  else, what the ranks were waiting in.
+    trace:   what the ranks asked of their groups until then.
     """
 
     cause: RankFailure
@@ -117,6 +126,9 @@ class Failure:
     seconds: float
     output: tuple[str, ...] = ()
     sources: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    report: Report | None = None
+    stands: tuple[Stand, ...] = ()
+    trace: Trace = field(default_factory=Trace, repr=False)
 
     def frames_of(self, failure: RankFailure, *, everything: bool = False) -> list[Frame]:
         """The frames of the submission, or all of them."""
@@ -127,6 +139,15 @@ class Failure:
         lines = self.sources.get(frame.file, [])
         return printable(lines[frame.line - 1].strip(), MAX_LINE) if 0 < frame.line <= len(lines) else ""
 
+    def stand_text(self, stand: Stand) -> str:
+        """ "rank 0 waits in recv from rank 1: pipeline_parallel.py:41 in forward: dist.recv(...)"."""
+        frame = Frame(stand.place.file, stand.place.line, printable(stand.place.function, 120))
+        where = ""
+        if frame.file in self.sources:
+            line = self.line_text(frame)
+            where = f": {frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
+        return f"rank {stand.rank} {stand.doing}{where}"
+
     def text(self, *, everything: bool = False) -> str:
         """The whole story for a terminal: the first failure with its frames, then the others."""
         parts = []
@@ -135,6 +156,8 @@ class Failure:
             listed = ", ".join(str(rank) for rank in sorted(ranks))
             some = f"rank {listed} had" if len(ranks) == 1 else f"ranks {listed} had"
             parts.append(f"{some} not finished after {self.seconds:.1f} s")
+        if self.report is not None:
+            return "\n".join([self.report.sentence, *map(self.stand_text, self.report.stands)])
         for failure in (self.cause, *self.others):
             parts.append(failure.headline())
             for frame in self.frames_of(failure, everything=everything):

@@ -1,4 +1,4 @@
-"""How a rank joins the world's process group. The traced group takes gloo's place here."""
+"""How a rank joins the world's process group."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ class _Channel:
     rank: int
     socket: socket.socket
     outgoing: bytearray
+    wants_to_write: bool = True
     parser: wire.Parser = field(default_factory=lambda: wire.Parser(max_blob=MAX_VALUE_BYTES, max_heads=MAX_HEAD_BYTES))
 
 
@@ -64,10 +65,17 @@ class JudgeLines:
             key.data(events)
 
     def tell_all(self, head: dict[str, Any]) -> None:
-        """Queues a message for every rank."""
+        """Sends a message to every rank."""
         for channel in self._channels:
+            self.tell(channel.rank, [head])
+
+    def tell(self, rank: int, heads: Sequence[dict[str, Any]]) -> None:
+        """Sends messages to a rank: at once, or when it has taken what was sent before."""
+        channel = self._channels[rank]
+        for head in heads:
             channel.outgoing += wire.pack(head)
-            self._want(channel)
+        if not channel.wants_to_write:
+            self._write(channel)
 
     def ask_for_stacks(self, ranks: list[int]) -> None:
         """Asks the warden to have these ranks write their Python stacks."""
@@ -125,6 +133,9 @@ class JudgeLines:
         self._selector.register(channel.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, move)
 
     def _want(self, channel: _Channel) -> None:
+        if channel.wants_to_write == bool(channel.outgoing):
+            return
+        channel.wants_to_write = bool(channel.outgoing)
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.outgoing else 0)
         if channel.socket.fileno() in self._selector.get_map():
             move = self._selector.get_key(channel.socket).data

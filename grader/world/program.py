@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from grader.world.traced.tracer import Tracer
+
 
 @dataclass(frozen=True)
 class Program:
@@ -55,6 +57,19 @@ class Here:
     world_size: int
     submission: Any
     init_method: str
+    tracer: Tracer
+
+    def mark(self, name: str) -> None:
+        """Notes among this rank's operations that the program has come so far: "computed the first gradient"."""
+        self.tracer.mark(name)
+
+    def hold(self, *, until: str, of: int) -> None:
+        """Waits until rank `of` has marked `until`. Where that rank waits for this one first, the world is stuck."""
+        self.tracer.hold(of, until)
+
+    def excuse_handles(self) -> None:
+        """Nobody has to wait for the operations that are under way on this rank: a test has interrupted their owner."""
+        self.tracer.excuse()
 
 
 @dataclass(frozen=True)

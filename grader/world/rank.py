@@ -8,6 +8,7 @@ ends the world: a rank that left at once would break its peers' connections and 
 from __future__ import annotations
 
 import base64
+import contextlib
 import faulthandler
 import inspect
 import os
@@ -19,17 +20,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from grader.world import values, wire
+from grader import given
+from grader.world import values
+from grader.world.channel import Channel, Left
 from grader.world.group import join
 from grader.world.program import Here, load_module, message_of
 from grader.world.store import ClientStore
+from grader.world.traced.group import install
+from grader.world.traced.places import Places
+from grader.world.traced.tracer import Tracer
 
 STACK_SIGNAL = signal.SIGUSR1
 MAX_FRAMES = 30
-
-
-class Left(BaseException):
-    """The judge has gone or has ended the world: leave without a word."""
 
 
 def run_rank(
@@ -48,14 +50,15 @@ def run_rank(
     faulthandler.register(STACK_SIGNAL, file=stack_file, all_threads=True)
     _tell_of_exits(stack_file)
     phase = ["start"]
+    line = Channel(channel)
     try:
-        _work(rank, world_size, channel, store, place, phase)
+        _work(rank, world_size, line, store, place, phase)
     except Left:
         pass
     except BaseException as error:
-        wire.send(channel, {"event": "failed", "phase": phase[0], "error": describe(error)})
+        line.tell({"event": "failed", "phase": phase[0], "error": describe(error)})
         _flush()
-        wire.receive(channel)  # stay until the judge has heard of the others
+        _stay(line)
     finally:
         _flush()
         # No interpreter teardown and no destructors of gloo: both have raced with threads.
@@ -65,11 +68,13 @@ def run_rank(
 _exit = os._exit
 
 
-def _work(
-    rank: int, world_size: int, channel: socket.socket, store: socket.socket, place: str, phase: list[str]
-) -> None:
-    task = _hear(channel)
+def _work(rank: int, world_size: int, line: Channel, store: socket.socket, place: str, phase: list[str]) -> None:
+    task = line.hear()
     head = task.head
+    submission_file = head["module"]["file_name"] if head["module"] is not None else ""
+    files = Places(submission=submission_file, program=head["program"]["file_name"], given=given.__file__)
+    tracer = Tracer(line, rank, files)
+    install(tracer)
     submission = None
     if head["module"] is not None:
         phase[0] = "import"
@@ -84,17 +89,24 @@ def _work(
     program = load_module("program", base64.b64decode(head["program"]["source"]), head["program"]["file_name"])
     function = getattr(program, head["program"]["function"])
     inputs = values.decode(head["inputs"], task.blob, tensor=_own_tensor)
-    here = Here(rank=rank, world_size=world_size, submission=submission, init_method=f"file://{place}")
-    wire.send(channel, {"event": "ready"})
-    _hear(channel)
+    meeting_place = f"file://{place}"
+    here = Here(rank=rank, world_size=world_size, submission=submission, init_method=meeting_place, tracer=tracer)
+    line.tell({"event": "ready"})
+    line.hear()
     result = function(here, **inputs)
     for value in result if inspect.isgenerator(result) else [result]:
         tree, blob = values.encode(value)
         _flush()
-        wire.send(channel, {"event": "value", "tree": tree}, blob)
+        line.tell({"event": "value", "tree": tree}, blob)
     _flush()
-    wire.send(channel, {"event": "done"})
-    wire.receive(channel)
+    line.tell({"event": "done"})
+    _stay(line)
+
+
+def _stay(line: Channel) -> None:
+    """Until the judge ends the world: others may still have to hear of this one, or need its part of an operation."""
+    with contextlib.suppress(Left):
+        line.listen_until(lambda: False)
 
 
 def _own_tensor(returned: values.ReturnedTensor) -> Any:
@@ -102,13 +114,6 @@ def _own_tensor(returned: values.ReturnedTensor) -> Any:
     if not returned.contiguous:
         raise values.ValueTreeError("inputs are contiguous; a program makes its own views")
     return tensor
-
-
-def _hear(channel: socket.socket) -> wire.Message:
-    message = wire.receive(channel)
-    if message is None:
-        raise Left
-    return message
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import replace
+from typing import Any
 
-from grader.world.failure import Failure, Kind, RankFailure, printable, read_error
+from grader.world.conductor import EVENTS, Conductor
+from grader.world.failure import Failure, Frame, Kind, RankFailure, printable, read_error
+from grader.world.report import Report
 from grader.world.stacks import below_the_harness, complete, main_stack
 from grader.world.wire import Message
 
@@ -14,7 +17,8 @@ MAX_OUTPUT_SEEN = 32 * 2**20  # bytes after which a rank that prints is stopped
 MAX_STACK = 256 * 1024
 MAX_VALUES = 10_000
 MAX_VALUE_BYTES = 128 * 2**20  # of the tensors of one rank
-MAX_HEAD_BYTES = 4 * 2**20  # of all else that one rank says
+MAX_VALUE_HEAD_BYTES = 4 * 2**20  # of all else in its values
+MAX_HEAD_BYTES = 12 * 2**20  # of that, and of all that it tells of its operations
 
 
 class Record:
@@ -22,6 +26,7 @@ class Record:
 
     def __init__(self, size: int, program_file: str) -> None:
         self.size = size
+        self.conductor = Conductor(size)
         self.values: list[list[Message]] = [[] for _ in range(size)]
         self.warden_gone = False
         self._program_file = program_file
@@ -32,6 +37,7 @@ class Record:
         self._output_seen = [0] * size
         self._stack = [bytearray() for _ in range(size)]
         self._bytes = [0] * size
+        self._head_bytes = [0] * size
 
     @property
     def all_ready(self) -> bool:
@@ -41,12 +47,12 @@ class Record:
     @property
     def all_done(self) -> bool:
         """Every rank has returned, and none has failed."""
-        return len(self._done) == self.size and not self._failures
+        return len(self._done) == self.size and not self.somebody_failed
 
     @property
     def somebody_failed(self) -> bool:
         """The world cannot return values any more."""
-        return bool(self._failures)
+        return bool(self._failures) or self.conductor.report is not None
 
     @property
     def all_settled(self) -> bool:
@@ -63,18 +69,30 @@ class Record:
         match head.get("event"):
             case "ready":
                 self._ready.add(rank)
+            case str(event) if event in EVENTS and rank not in self._done:
+                self._conduct(rank, head)
             case "value" if rank in self._ready and rank not in self._done:
+                self.conductor.returned_value(rank)
                 self._bytes[rank] += len(message.blob)
-                if len(self.values[rank]) >= MAX_VALUES or self._bytes[rank] > MAX_VALUE_BYTES:
+                self._head_bytes[rank] += message.head_bytes
+                too_much = self._bytes[rank] > MAX_VALUE_BYTES or self._head_bytes[rank] > MAX_VALUE_HEAD_BYTES
+                if len(self.values[rank]) >= MAX_VALUES or too_much:
                     self.refuse(rank, "it returned too many values")
                 else:
                     self.values[rank].append(message)
             case "done" if rank in self._ready:
                 self._done.add(rank)
+                self.conductor.ended(rank)
             case "failed":
                 self._failures.setdefault(rank, read_error(rank, len(self.values[rank]), head))
             case _:
                 self.refuse(rank, "a message that no rank sends")
+
+    def _conduct(self, rank: int, head: dict[str, Any]) -> None:
+        try:
+            self.conductor.heard(rank, head)
+        except (LookupError, ValueError, TypeError, AttributeError, StopIteration):
+            self.refuse(rank, "an operation that no rank asks for")
 
     def refuse(self, rank: int, why: str) -> None:
         """The rank sent what cannot be taken."""
@@ -116,7 +134,7 @@ class Record:
         return tuple(texts)
 
     def failure(self, seconds: float) -> Failure:
-        """The failure of this world: its cause first.
+        """The failure of this world: its cause first, or what the conductor found.
 
         The first failure heard of is the cause, except that an error which only says that a connection is lost is
         the consequence of a death, whichever was heard of first. A world in which a group's timeout passed, or
@@ -124,6 +142,9 @@ class Record:
         """
         failed = [self._with_stack(failure) for failure in self._failures.values()]
         waiting = [self._with_stack(self._unfinished_failure(rank)) for rank in self.unfinished()]
+        report = self.conductor.report
+        if report is not None and not failed:
+            return Failure(self._reported(report), False, tuple(waiting), seconds, self.outputs(), report=report)
         own_fault = [failure for failure in failed if not failure.lost_a_peer and not failure.gave_up_waiting]
         if own_fault:
             cause = own_fault[0]
@@ -135,7 +156,15 @@ class Record:
             cause = min([*failed, *waiting] if stuck else failed, key=lambda failure: failure.rank)
         others = [failure for failure in (*failed, *waiting) if failure is not cause]
         others.sort(key=lambda failure: failure.rank)
-        return Failure(cause, stuck, tuple(others), seconds, self.outputs())
+        return Failure(cause, stuck, tuple(others), seconds, self.outputs(), stands=self.conductor.stands())
+
+    def _reported(self, report: Report) -> RankFailure:
+        """The conductor's report as what became of the rank that it names first."""
+        first = report.stands[0]
+        frame = Frame(printable(first.place.file, 300), first.place.line, printable(first.place.function, 120))
+        return RankFailure(
+            first.rank, Kind.REPORTED, "program", len(self.values[first.rank]), message=report.sentence, frames=(frame,)
+        )
 
     def _unfinished_failure(self, rank: int) -> RankFailure:
         return RankFailure(rank, Kind.UNFINISHED, self._phase(rank), len(self.values[rank]))

@@ -30,7 +30,7 @@ class StoreServer:
 
     def handle(self, request: wire.Message, reply: Callable[[dict[str, Any], bytes], None]) -> None:
         """Answers one request, now or when its keys are there. ValueError where it would keep too much."""
-        head, blob = request
+        head, blob = request.head, request.blob
         keys = [str(key) for key in head.get("keys", [])]
         if len(self._values) >= MAX_KEYS or len(self._waiting) >= MAX_WAITING:
             raise ValueError("the store is full")

@@ -24,6 +24,7 @@ class Message(NamedTuple):
 
     head: dict[str, Any]
     blob: bytes
+    head_bytes: int = 0
 
 
 def pack(head: dict[str, Any], blob: bytes = b"") -> bytes:
@@ -61,7 +62,7 @@ class Parser:
                 break
             text = bytes(self._buffer[PREFIX.size : PREFIX.size + head_size])
             messages.append(
-                Message(_parse_head(text), bytes(self._buffer[PREFIX.size + head_size : end])),
+                Message(_parse_head(text), bytes(self._buffer[PREFIX.size + head_size : end]), head_size),
             )
             del self._buffer[:end]
             self._heads += head_size

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.world import wire
@@ -14,10 +15,11 @@ from grader.world.launcher import InfraError, Launcher
 from grader.world.lines import JudgeLines
 from grader.world.program import Program, Submitted
 from grader.world.record import Record
+from grader.world.trace import Trace
 from grader.world.values import PerRank, ValueTreeError, decode, encode
 
 DEADLINE = 20.0  # seconds; 6 to 7 gave false alarms with both cores loaded
-GROUP_SHARE = 0.6  # a group's timeout, as a part of the deadline above it
+LONGEST_WAIT = 3600.0  # seconds for which the judge waits at once, where there is no deadline
 SETTLE_SECONDS = 0.25  # after the first failure: for what the other ranks have to say
 END_SECONDS = 10.0  # for every process of a world to be gone
 
@@ -33,11 +35,15 @@ def shared_launcher() -> Launcher:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a world returned: values[rank] is the list of what the program yielded there (or its one result)."""
+    """What a world returned: values[rank] is the list of what the program yielded there (or its one result).
+
+    trace: what the ranks asked of their groups.
+    """
 
     values: list[list[Any]]
     output: tuple[str, ...]
     seconds: float
+    trace: Trace
 
 
 class World:
@@ -45,7 +51,7 @@ class World:
 
     submission: the module that the program finds at `here.submission`; None for none.
     joined:     whether the ranks are in a process group when the program starts.
-    deadline:   seconds for one run; a group's operations time out somewhat earlier.
+    deadline:   seconds for one run; None for none. A world that is stuck in its operations ends without it.
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class World:
         submission: Submitted | None = None,
         launcher: Launcher | None = None,
         joined: bool = True,
-        deadline: float = DEADLINE,
+        deadline: float | None = DEADLINE,
     ) -> None:
         if size < 1:
             raise ValueError(f"a world has at least one rank, not {size}")
@@ -63,7 +69,7 @@ class World:
         self._submission = submission
         self._launcher = launcher
         self._joined = joined
-        self._deadline = deadline
+        self._deadline = math.inf if deadline is None else deadline
 
     def run(self, program: Program | Callable[..., Any], **inputs: Any) -> Returned | Failure:
         """Runs `program(here, **inputs)` on every rank; see program.py. An input may be `PerRank`.
@@ -100,7 +106,7 @@ class World:
             },
             "inputs": tree,
             "joined": self._joined,
-            "group_timeout": GROUP_SHARE * self._deadline,
+            "group_timeout": min(self._deadline, LONGEST_WAIT),
         }
         return wire.pack(head, blob)
 
@@ -135,7 +141,16 @@ class _Run:
             left = ends - time.monotonic()
             if left <= 0:
                 return
-            self._lines.poll(left)
+            self._lines.poll(min(left, LONGEST_WAIT))
+            self._conduct()
+
+    def _conduct(self) -> None:
+        """Sends the ranks what the conductor has to say, once a whole batch has been heard."""
+        conductor = self._record.conductor
+        conductor.settle()
+        for rank, orders in conductor.outbox.items():
+            self._lines.tell(rank, orders)
+        conductor.outbox.clear()
 
     def _returned(self) -> Returned | Failure:
         record = self._record
@@ -148,21 +163,22 @@ class _Run:
             except ValueTreeError as error:
                 refused = RankFailure(rank, Kind.REFUSED, "program", len(values), message=str(error))
                 return Failure(refused, False, (), self._seconds(), record.outputs())
-        return Returned(values, record.outputs(), self._seconds())
+        return Returned(values, record.outputs(), self._seconds(), record.conductor.trace)
 
     def _failed(self) -> Failure:
         record, lines = self._record, self._lines
         if record.warden_gone and not record.somebody_failed:
             raise InfraError("the process that watches a world has gone")
-        settled = time.monotonic() + SETTLE_SECONDS
-        self._until(lambda: record.all_settled or record.warden_gone, settled)
-        unfinished = record.unfinished()
+        if record.conductor.report is None:
+            settled = time.monotonic() + SETTLE_SECONDS
+            self._until(lambda: record.all_settled or record.warden_gone, settled)
+        unfinished = record.unfinished() if record.conductor.report is None else []
         if unfinished:
             lines.ask_for_stacks(unfinished)
             self._until(lambda: record.have_stacks(unfinished), time.monotonic() + SETTLE_SECONDS)
         lines.stop()
         self._until(lambda: record.warden_gone, time.monotonic() + END_SECONDS)
-        return record.failure(self._seconds())
+        return replace(record.failure(self._seconds()), trace=record.conductor.trace)
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began

@@ -62,6 +62,7 @@ def test_a_failure_tells_the_case_that_was_under_way(launcher: Launcher) -> None
         ("os._exit", "rank 1 left the interpreter with exit code 7"),
         ("sys.exit", "rank 1 raised SystemExit: 3"),
         ("SIGSEGV", "rank 1 was killed by SIGSEGV"),
+        ("SIGABRT", "rank 1 was killed by SIGABRT"),
         ("SIGKILL", "rank 1 was killed by SIGKILL"),
     ],
 )
@@ -73,20 +74,25 @@ def test_the_rank_that_leaves_is_the_cause_whoever_is_heard_first(how: str, head
         assert any(frame.function == "leaves" for frame in failure.cause.frames), "the line is known"
 
 
-def test_an_abort_in_gloo_is_told_with_the_line(launcher: Launcher) -> None:
-    failure = failed(World(2, launcher=launcher).run(programs.aborts_by_shapes))
-    assert failure.cause.headline() in ("rank 0 was killed by SIGABRT", "rank 1 was killed by SIGABRT")
-    assert any(frame.function == "aborts_by_shapes" for frame in failure.cause.frames)
+def test_shapes_that_differ_never_reach_gloo_which_would_abort(launcher: Launcher) -> None:
+    failure = failed(World(2, launcher=launcher, deadline=None).run(programs.aborts_by_shapes))
+    assert failure.cause.headline() == (
+        "ranks 0 and 1 disagree on the shape of all_reduce: (1,) on rank 0, (1000,) on rank 1"
+    )
 
 
-@pytest.mark.parametrize("program", [programs.both_send_first, programs.never_ends])
-def test_a_stuck_world_ends_by_its_deadline_and_says_where_each_rank_is(program, launcher: Launcher) -> None:
-    failure = failed(World(2, launcher=launcher, deadline=SHORT).run(program))
+def test_ranks_that_wait_for_each_other_need_no_deadline(launcher: Launcher) -> None:
+    failure = failed(World(2, launcher=launcher, deadline=None).run(programs.both_send_first))
+    assert failure.cause.message.startswith("ranks 0 and 1 wait for each other: rank 0 waits in send to rank 1")
+
+
+def test_a_world_that_never_ends_is_ended_by_its_deadline_and_says_where_each_rank_is(launcher: Launcher) -> None:
+    failure = failed(World(2, launcher=launcher, deadline=SHORT).run(programs.never_ends))
     assert failure.stuck
     waiting = (failure.cause, *failure.others)
     assert sorted(one.rank for one in waiting) == [0, 1]
     for one in waiting:
-        assert any(frame.function == program.__name__ for frame in one.frames), failure.text(everything=True)
+        assert any(frame.function == "never_ends" for frame in one.frames), failure.text(everything=True)
 
 
 def test_a_slow_rank_is_not_stuck(launcher: Launcher) -> None:

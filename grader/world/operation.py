@@ -1,0 +1,210 @@
+"""One operation of a process group as data: what a rank tells of it before any data move. Both sides use it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+# By the names of torch.distributed's functions; `new_group` stands for the forming of any group, the default one too.
+COLLECTIVES = frozenset(
+    {
+        *("all_reduce", "all_reduce_coalesced", "broadcast", "reduce", "gather", "scatter", "barrier"),
+        *("all_gather", "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "all_to_all"),
+        *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "all_to_all_single"),
+    }
+)
+POINT_TO_POINT = frozenset({"send", "recv"})
+REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
+ELEMENT_BYTES = {
+    **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
+MAX_TENSORS = 4096  # of one operation
+MAX_TEXT = 200
+
+
+class Spec(NamedTuple):
+    """A tensor's dtype, by its name in torch, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its elements."""
+        return self.elements * ELEMENT_BYTES[self.dtype]
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+class Place(NamedTuple):
+    """Where an operation was asked for.
+
+    file, line, function: the innermost frame of the submission; of the program, where the submission has none.
+    asker: whose line it is that calls torch: "submission", "given" (grader.given), "program", or "" for another's.
+    """
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    asker: str = ""
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one rank asks a group for.
+
+    rank:      of the world. seq: counts this rank's operations from 0.
+    group:     the ranks of the group, by rank in the group. group_id: tells groups of the same ranks apart.
+    reads:     what the rank gives: one spec, or one for each rank of the group (scatter, all_to_all, …).
+    writes:    what it gets, in the same way.
+    root:      rank in the group; peer: too, None for a receive from any rank.
+    reduce_op: "SUM", …, or "".
+    is_async:  whether the caller gets a handle to wait for. Messages always: torch makes its blocking ones from it.
+    """
+
+    rank: int
+    seq: int
+    name: str
+    group: tuple[int, ...]
+    group_id: int = 0
+    reads: tuple[Spec, ...] = ()
+    writes: tuple[Spec, ...] = ()
+    reduce_op: str = ""
+    root: int | None = None
+    peer: int | None = None
+    tag: int = 0
+    is_async: bool = False
+    place: Place = NOWHERE
+
+    @property
+    def group_rank(self) -> int:
+        """This rank's number in the group."""
+        return self.group.index(self.rank)
+
+    @property
+    def peer_rank(self) -> int | None:
+        """The peer's rank in the world."""
+        return None if self.peer is None else self.group[self.peer]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of what the rank gives: of a send, those of the message."""
+        return sum(spec.num_bytes for spec in self.reads)
+
+    def with_peer(self, rank: int) -> Operation:
+        """A receive from any rank, now that it is known from which (a rank of the world)."""
+        return replace(self, peer=self.group.index(rank))
+
+
+def head_of(operation: Operation, group_number: int) -> dict[str, Any]:
+    """The message that tells of an operation; `read` inverts it. group_number: the rank's own count of its groups."""
+    head: dict[str, Any] = {"event": "issue", "s": operation.seq, "g": group_number, "op": operation.name}
+    if operation.reads:
+        head["reads"] = operation.reads
+    if operation.writes:
+        head["writes"] = operation.writes
+    if operation.reduce_op:
+        head["reduce_op"] = operation.reduce_op
+    if operation.root is not None:
+        head["root"] = operation.root
+    if operation.name in POINT_TO_POINT:
+        head["peer"], head["tag"] = operation.peer, operation.tag
+    if operation.is_async:
+        head["async"] = True
+    head["at"] = operation.place
+    return head
+
+
+def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int) -> Operation:
+    """The operation that a rank tells of. Raises ValueError for anything that no rank tells."""
+    name = str(head.get("op"))
+    known = name in COLLECTIVES or name in POINT_TO_POINT
+    reduce_op = head.get("reduce_op", "")
+    if not known or (reduce_op and reduce_op not in REDUCE_OPS):
+        raise ValueError("an operation that there is not")
+    root = None if head.get("root") is None else _whole(head["root"], 0, len(group))
+    peer = None if head.get("peer") is None else _whole(head["peer"], 0, len(group))
+    if name == "send" and peer is None:
+        raise ValueError("a message to nobody")
+    operation = Operation(
+        rank=rank,
+        seq=_whole(head["s"], 0, 2**31),
+        name=name,
+        group=group,
+        group_id=group_id,
+        reads=_specs(head.get("reads", [])),
+        writes=_specs(head.get("writes", [])),
+        reduce_op=reduce_op,
+        root=root,
+        peer=peer,
+        tag=_whole(head.get("tag", 0), -(2**31), 2**63),
+        is_async=head.get("async") is True,
+        place=read_place(head.get("at")),
+    )
+    if not _has_the_form(operation):
+        raise ValueError("an operation without the tensors that it needs")
+    return operation
+
+
+def _has_the_form(operation: Operation) -> bool:
+    """Whether the tensors are as many as the operation needs: what compares ranks relies on it."""
+    size = len(operation.group)
+    is_root = operation.root == operation.group_rank
+    reads, writes = len(operation.reads), len(operation.writes)
+    match operation.name:
+        case "send":
+            return reads == 1
+        case "recv":
+            return writes == 1
+        case "broadcast" | "reduce":
+            return operation.root is not None and reads + writes >= 1
+        case "scatter":
+            return operation.root is not None and writes == 1 and reads == (size if is_root else 0)
+        case "gather":
+            return operation.root is not None and reads == 1 and writes == (size if is_root else 0)
+        case "all_to_all" | "all_to_all_single":
+            return reads == writes == size
+        case "barrier":
+            return True
+        case _:
+            return reads >= 1
+
+
+def read_place(at: Any) -> Place:
+    """A place as a rank tells it, bounded; one that cannot be read is nowhere."""
+    if not isinstance(at, list) or len(at) != 4 or type(at[1]) is not int or not 0 <= at[1] < 10**9:
+        return Place()
+    file, line, function, asker = at
+    return Place(str(file)[:MAX_TEXT], line, str(function)[:MAX_TEXT], str(asker)[:MAX_TEXT])
+
+
+def _whole(value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value < high:
+        raise ValueError("a number out of range")
+    return value
+
+
+def _specs(told: Any) -> tuple[Spec, ...]:
+    if not isinstance(told, list) or len(told) > MAX_TENSORS:
+        raise ValueError("tensors that cannot be read")
+    specs = []
+    for entry in told:
+        dtype, shape = entry
+        if dtype not in ELEMENT_BYTES or not isinstance(shape, list) or len(shape) > 64:
+            raise ValueError("a tensor that cannot be read")
+        specs.append(Spec(dtype, tuple(_whole(length, 0, 2**48) for length in shape)))
+    return tuple(specs)

@@ -1,0 +1,37 @@
+"""What the conductor found: one sentence, where each rank concerned was, and one thing to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from grader.world.operation import Place
+
+
+class Finding(StrEnum):
+    """The kinds of faults that the traced group sees and gloo does not."""
+
+    MISMATCH = "mismatch"  # ranks that disagree on what they do together
+    DEADLOCK = "deadlock"  # every rank that is left waits for what cannot come
+    LIVELOCK = "livelock"  # the same, but a rank asks again and again instead of waiting
+    RACE = "race"  # a buffer was written while an operation used it
+    UNWAITED = "unwaited"  # a handle that was never waited for
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where one rank stands: "waits in recv from rank 1", and at which line."""
+
+    rank: int
+    doing: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Report:
+    """A fault of the submission. `sentence` and `doing` hold no text that a submission wrote."""
+
+    finding: Finding
+    sentence: str
+    stands: tuple[Stand, ...]
+    help: str
