@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from grader.checking.catalog import ListedCheck
-from grader.checking.context import Check, Grading, joined_output, story
+from grader.checking.context import Check, Grading, Ran, joined_output, story
 from grader.checking.explain import explain
 from grader.checking.failed import CheckFailed
 from grader.checking.spec import CheckSpec
+from grader.checking.suspects import suspects
 from grader.checking.verdict import Status, Verdict
 from grader.world import Failure, InfraError, Program, World
 
@@ -24,14 +26,25 @@ IMPORTED = Program(
 )
 
 
-def judge(listed: ListedCheck, grading: Grading, *, seed: int, root: Path, shown_as: str = "") -> Verdict:
+def judge(
+    listed: ListedCheck,
+    grading: Grading,
+    *,
+    seed: int,
+    root: Path,
+    shown_as: str = "",
+    ran: list[Ran] | None = None,
+) -> Verdict:
     """Runs one check and says what became of it; never raises for anything that a submission does.
 
     root:     the folder that holds `tests/`. shown_as: the submission's path in the replay command.
+    ran:      gets the worlds that the check runs, one after the other.
     """
     spec = listed.spec
     programs = [root / listed.path.parent / "programs", root / PUBLIC_PROGRAMS]
     check = Check(spec, grading, seed=seed, programs=programs)
+    if ran is not None:
+        check.ran = ran
     began = time.monotonic()
 
     def verdict(status: Status, failed: CheckFailed | None, output: str) -> Verdict:
@@ -52,6 +65,7 @@ def judge(listed: ListedCheck, grading: Grading, *, seed: int, root: Path, shown
         _require(spec, grading)
         listed.function(check)
     except CheckFailed as failed:
+        _point_at_suspects(failed, check, grading)
         return verdict(failed.status, failed, story(failed.output, check.output))
     except InfraError as error:
         return verdict(Status.INFRA, CheckFailed(f"the grader itself failed: {error}"), "")
@@ -59,6 +73,16 @@ def judge(listed: ListedCheck, grading: Grading, *, seed: int, root: Path, shown
         broken = CheckFailed(f"the check itself failed: {type(error).__name__}: {error}")
         return verdict(Status.INFRA, broken, traceback.format_exc())
     return verdict(Status.PASS, None, check.output)
+
+
+def _point_at_suspects(failed: CheckFailed, check: Check, grading: Grading) -> None:
+    """Where values were wrong, adds the operations that are worth a look."""
+    explanation = failed.explanation
+    if explanation.where or not check.ran or check.ran[-1].failure is not None:
+        return
+    submitted = grading.submission.module(check.spec.module)
+    lines = suspects(check.trace, submitted, read_too_early="NaN" in explanation.help)
+    failed.explanation = replace(explanation, where="\n".join(lines))
 
 
 def replay_command(listed: ListedCheck, seed: int, shown_as: str) -> str:

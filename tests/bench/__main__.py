@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import click
 
 from grader.world import Failure, Launcher, World
 from tests.bench.measure import medians_in_turn, seconds_of
-from tests.bench.programs import all_reduce_once
+from tests.bench.programs import all_receive, all_reduce_once, time_all_reduces
 from tests.bench.spawning import BareForks, spawn_world
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,50 @@ def worlds() -> None:
     row("world of 4, one all-reduce", f"{1000 * own:.0f} ms")
     row("  against a bare fork with gloo init", f"{own / bare:.2f} of it", "at most 1.50")
     row("  against torch.multiprocessing.spawn", f"{spawn / own_again:.0f} times faster", "at least 30")
+
+
+def traced_operations() -> None:
+    """An all-reduce of the traced group against gloo's own, in the same world of 4 and in turn."""
+    with Launcher() as launcher:
+        for elements, size, repeats in ((1, "1 element", 60), (2**18, "1 MiB", 12)):
+            world = World(SIZE, launcher=launcher, deadline=None)
+            outcome = world.run(time_all_reduces, elements=elements, repeats=repeats, rounds=7)
+            if isinstance(outcome, Failure):
+                raise RuntimeError(outcome.text())
+            bare, traced, by_handle = (
+                statistics.median(values[0][kind] for values in outcome.values) for kind in range(3)
+            )
+            aim = "2.5" if elements == 1 else "1.2"
+            row(f"all-reduce of {size}, world of {SIZE}, gloo alone", f"{1e6 * bare:.0f} µs")
+            row("  traced", f"{traced / bare:.2f} times it", f"at most {aim}")
+            row("  traced, asynchronous, on copies", f"{by_handle / bare:.2f} times it", f"at most {aim}")
+
+
+def deadlocks() -> None:
+    """From the last rank's wait to the end of the world, message and all, idle and with both cores loaded."""
+    with Launcher() as launcher:
+        for load in (0, os.cpu_count() or 1):
+            busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
+            try:
+                latencies = sorted(_deadlock_seconds(launcher) for _ in range(20))
+            finally:
+                for process in busy:
+                    process.kill()
+                    process.wait()
+            what = "deadlock of 4 ranks found, world ended" + (f", {load} busy loops beside" if load else "")
+            row(
+                what,
+                f"{1000 * statistics.median(latencies):.0f} ms (worst {1000 * latencies[-1]:.0f})",
+                "at most 100 ms",
+            )
+
+
+def _deadlock_seconds(launcher: Launcher) -> float:
+    outcome = World(SIZE, launcher=launcher, deadline=None).run(all_receive)
+    ended = time.monotonic()
+    if not isinstance(outcome, Failure) or outcome.report is None:
+        raise RuntimeError("a deadlock was not found")
+    return ended - max(float(text) for text in outcome.output)
 
 
 def checks() -> None:
@@ -58,9 +104,11 @@ def command(words: list[str], *, expected: int = 0) -> None:
 
 def row(what: str, figure: str, aim: str = "") -> None:
     """One line of the table."""
-    click.echo(f"{what:<44} {figure:>18}   {aim}")
+    click.echo(f"{what:<52} {figure:>22}   {aim}")
 
 
 if __name__ == "__main__":
     worlds()
+    traced_operations()
+    deadlocks()
     checks()
