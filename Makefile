@@ -4,7 +4,7 @@ BIN := .venv/bin
 # For two cores: some tests wait for a deadline, and a third process finds work meanwhile.
 JOBS ?= 3
 
-.PHONY: setup demo test bench lint handouts stubs samples picture clean
+.PHONY: setup demo test bench mistakes lint handouts stubs samples picture clean
 
 setup: .venv/ready samples
 
@@ -33,6 +33,9 @@ test: setup lint
 
 bench: .venv/ready
 	$(BIN)/python -m tests.bench
+
+mistakes: .venv/ready
+	$(BIN)/python -m tests.mistakes
 
 stubs: .venv/ready
 	$(BIN)/python -m grader.handout stubs

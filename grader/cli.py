@@ -13,6 +13,8 @@ import click
 COMMANDS = {
     "grade": "grader.batch.command:grade",
     "table": "grader.report.command:table",
+    "explain": "grader.report.explain_command:explain",
+    "replay": "grader.batch.replay_command:replay",
 }
 
 

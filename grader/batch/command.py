@@ -87,7 +87,7 @@ def grade(
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     found, batch = _plan(paths, out, tests, jail, budget, jobs or usable_cores(), fresh)
-    _require_jail(jail)
+    require_jail(jail)
     if jail == "none":
         console.print(NO_JAIL, style="bold red")
     for sentence in found.sentences():
@@ -125,7 +125,7 @@ def _plan(
     try:
         root = project_root()
         found = sources.find(paths, exclude=[out])
-        folders = tuple(_below(root, path) for path in tests) or DEFAULT_TESTS
+        folders = tuple(below(root, path) for path in tests) or DEFAULT_TESTS
         checks = [listed.spec for listed in catalog.load(folders, root=root)]
         digest = check_set.digest(checks, [root / folder for folder in folders])
     except (sources.SourceError, ValueError, ImportError, SyntaxError, OSError) as error:
@@ -142,7 +142,7 @@ def _plan(
     return found, Batch(found.submissions, checks, digest, out, court, run, jobs, fresh)
 
 
-def _require_jail(jail: str) -> None:
+def require_jail(jail: str) -> None:
     """Raises UsageError where the jail cannot run; going on without one is for the user to decide."""
     if jail == "none":
         return
@@ -159,7 +159,7 @@ def project_root() -> Path:
     return checkout if (checkout / "tests").is_dir() else Path.cwd()
 
 
-def _below(root: Path, path: Path) -> Path:
+def below(root: Path, path: Path) -> Path:
     """`path` as seen from `root`; raises ValueError if it lies elsewhere, where pytest would find no package."""
     absolute = path.resolve()
     if not absolute.is_relative_to(root):

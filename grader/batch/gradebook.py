@@ -33,19 +33,24 @@ class Run:
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission with the verdicts it has so far, by check name."""
+    """One submission with the verdicts it has so far, by check name. Its other fields: see `Submission`."""
 
     name: str
     origin: str
+    digest: str
     notes: tuple[str, ...]
     verdicts: Mapping[str, Verdict]
 
 
 @dataclass(frozen=True)
 class Book:
-    """All that a gradebook holds: what every view is made from. Checks as in the handout, names sorted."""
+    """All that a gradebook holds: what every view is made from. Checks as in the handout, names sorted.
+
+    digest: names the check set (see `check_set`).
+    """
 
     checks: tuple[CheckSpec, ...]
+    digest: str
     submissions: tuple[Graded, ...]
 
 
@@ -196,7 +201,8 @@ def _read(connection: sqlite3.Connection) -> Book:
     for name, record in connection.execute("SELECT submission, record FROM verdicts"):
         verdict = Verdict.from_json(json.loads(record))
         verdicts.setdefault(name, {})[verdict.check] = verdict
-    submissions = connection.execute("SELECT name, origin, notes FROM submissions ORDER BY name")
+    submissions = connection.execute("SELECT name, origin, digest, notes FROM submissions ORDER BY name")
+    (digest,) = connection.execute("SELECT digest FROM check_set").fetchone()
     return Book(
         tuple(
             CheckSpec(
@@ -210,8 +216,9 @@ def _read(connection: sqlite3.Connection) -> Book:
             )
             for name, module, points, text, worlds, needs, *rest in checks
         ),
+        digest,
         tuple(
-            Graded(name, origin, tuple(json.loads(notes)), verdicts.get(name, {}))
-            for name, origin, notes in submissions
+            Graded(name, origin, files, tuple(json.loads(notes)), verdicts.get(name, {}))
+            for name, origin, files, notes in submissions
         ),
     )

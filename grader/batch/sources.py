@@ -96,7 +96,7 @@ def _holds_modules(folder: Path) -> bool:
 
 
 def _take(place: Path, taken: Collection[str]) -> Submission:
-    contents = _contents(place)
+    contents = contents_of(place)
     notes = list(contents.notes)
     raw = place.name if place.is_dir() else _stem(place)
     mended = safe_name(raw)
@@ -115,7 +115,8 @@ def _stem(archive: Path) -> str:
     return archive.name
 
 
-def _contents(place: Path) -> Contents:
+def contents_of(place: Path) -> Contents:
+    """The module files of the submission at `place`, a folder or an archive, and what is wrong with it."""
     try:
         if place.is_symlink():
             return Contents({}, ("it is a link: not followed",))

@@ -32,7 +32,7 @@ def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> 
         where=_where(failure),
         help=_help(failure, world_size),
         status=status,
-        output=failure.text(everything=True),
+        output="" if failure.report is not None else failure.text(everything=True),  # `where` says it all
     )
 
 

@@ -79,13 +79,13 @@ def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
         terminal.write_line(explanation_text(verdict))
         if verdict.output and verdict.status is not Status.SKIPPED:
             terminal.write_line("where the ranks were, and what they printed:")
-            for line in _shortened(verdict.output.splitlines()):
+            for line in shortened(verdict.output.splitlines()):
                 terminal.write_line(f"  {line}")
     _write_unwritten(rows, terminal)
     terminal.write_sep("=", score_line(rows), bold=True)
 
 
-def _shortened(lines: Iterable[str]) -> list[str]:
+def shortened(lines: Iterable[str]) -> list[str]:
     """The first lines and the last; of lines that repeat, as a recursion leaves them, one and how many more."""
     kept = []
     for line, same in groupby(lines):

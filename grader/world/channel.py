@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ class Channel:
     def __init__(self, line: socket.socket) -> None:
         self.on_order: Callable[[dict[str, Any]], None] = _unexpected
         self._line = line
+        os.register_at_fork(after_in_child=line.close)  # a child of the rank is no rank
         self._parser = wire.Parser()
         self._letters: list[wire.Message] = []
         self._may_send = threading.Lock()

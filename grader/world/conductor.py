@@ -21,9 +21,10 @@ from grader.world.report import Report, Stand
 from grader.world.trace import MAX_EVENTS, Doing, Event, Trace
 from grader.world.waiting import Blocked, deadlock
 
-MAX_IDLE_POLLS = 2000  # answers of "not yet" in a row, while no rank does anything else
+MAX_IDLE_POLLS = 2000  # answers of "not yet" in a row to one rank, while no rank does anything else
 MAX_NAME = 120
-MAX_OPEN = 20_000  # operations of one rank that nobody has waited for
+MAX_OPEN = 5_000  # operations of one rank that nobody has waited for
+MAX_TENSORS = 200_000  # that one rank tells of; each takes room here
 EVENTS = frozenset({"form", "issue", "wait", "poll", "mark", "hold", "race", "excuse"})
 
 
@@ -44,6 +45,8 @@ class _Rank:
 
     open:    operations whose handle it has not waited for, by seq; unstarted: those that wait for other ranks.
     waited:  the last ones that it waited for. excused: handles that the program says nobody has to wait for.
+    held:    the rank and the mark that it is held until.
+    idle_polls: how often it was told "not yet" since a rank last did anything else.
     """
 
     groups: dict[int, Group] = field(default_factory=dict)
@@ -52,9 +55,12 @@ class _Rank:
     waited: deque[Operation] = field(default_factory=lambda: deque(maxlen=256))
     excused: set[int] = field(default_factory=set)
     marks: set[str] = field(default_factory=set)
+    held: tuple[int, str] | None = None
     waiting: _Waiting | None = None
     ended: bool = False
+    idle_polls: int = 0
     next_seq: int = 0
+    tensors: int = 0
     case: int = 0
 
 
@@ -69,7 +75,6 @@ class Conductor:
         self.outbox: dict[int, list[dict[str, Any]]] = defaultdict(list)
         self._ranks = [_Rank() for _ in range(size)]
         self._meetings = Meetings()
-        self._idle_polls = 0
         self._events: list[Event] = []
         self._met: list[tuple[Operation, ...]] = []
         self._forms = 0
@@ -89,7 +94,7 @@ class Conductor:
         if self._ranks[rank].waiting is not None or self._ranks[rank].ended:
             raise ValueError("a rank that waits, or has ended, does nothing else")
         if head["event"] != "poll":
-            self._idle_polls = 0
+            self._forget_idle_polls()
         match head["event"]:
             case "form":
                 self._form(rank, head)
@@ -100,7 +105,7 @@ class Conductor:
             case "mark":
                 self._mark(rank, _name(head["name"]))
             case "hold":
-                self._hold(rank, self._rank_of(head["of"]), _name(head["name"]))
+                self._hold(rank, head, self._rank_of(head["of"]), _name(head["name"]))
             case "race":
                 operation = next(one for one in self._ranks[rank].waited if one.seq == head["s"])
                 found = race(operation, read_place(head.get("at")), wrote=head.get("wrote") is True)
@@ -116,7 +121,7 @@ class Conductor:
         """The rank has returned from the program; it has said all that it had to say."""
         state = self._ranks[rank]
         state.ended = True
-        self._idle_polls = 0
+        self._forget_idle_polls()
         left = [operation for seq, operation in state.open.items() if seq not in state.excused]
         if left:
             self.report = self.report or unwaited(rank, left)
@@ -143,6 +148,9 @@ class Conductor:
         place = read_place(head.get("at"))
         self._forms += 1  # as a seq it is unique, and meets none of `issue`
         operation = Operation(rank, -self._forms, "new_group", ranks, tag=number, place=place)
+        other = self._meetings.other_of_this_name(operation, _name(head["name"]))
+        if other is not None:
+            self.report = self.report or mismatch(other, operation)
         group, members = self._meetings.form(operation, _name(head["name"]))
         missing = () if group else self._meetings.missing(operation)
         self._note(Event(rank, Doing.FORM, self._ranks[rank].case, operation, missing=missing, place=place))
@@ -158,8 +166,9 @@ class Conductor:
         state = self._ranks[rank]
         group = state.groups[head["g"]]
         operation = read(rank, head, group.ranks, group.number)
-        if operation.seq != state.next_seq or len(state.open) >= MAX_OPEN:
-            raise ValueError("an operation out of turn")
+        state.tensors += len(operation.reads) + len(operation.writes)
+        if operation.seq != state.next_seq or len(state.open) >= MAX_OPEN or state.tensors > MAX_TENSORS:
+            raise ValueError("an operation out of turn, or more than there is room for")
         state.next_seq += 1
         state.unstarted[operation.seq] = operation
         others, met = self._meetings.issue(operation, group)
@@ -192,6 +201,7 @@ class Conductor:
             if waiting is not None and waiting.operation is not None and waiting.operation.seq == operation.seq:
                 state.waiting = None
                 if waiting.doing is Doing.POLL:
+                    self._note(Event(operation.rank, Doing.POLL, state.case, operation, place=waiting.place))
                     self._answer(operation.rank, operation.seq, complete=True)
 
     def _wait(self, rank: int, head: dict[str, Any]) -> None:
@@ -223,31 +233,42 @@ class Conductor:
         self.outbox[rank].append({"do": "answer", "s": seq, "complete": complete})
 
     def _answer_a_poll(self) -> bool:
-        """Tells the lowest rank that asks "not yet"; False where none asks, or all answers were the same too often."""
-        for rank, state in enumerate(self._ranks):
-            waiting = state.waiting
-            if waiting and waiting.doing is Doing.POLL and waiting.operation and self._idle_polls < MAX_IDLE_POLLS:
-                self._idle_polls += 1
-                state.waiting = None
-                self._answer(rank, waiting.operation.seq, complete=False)
-                return True
-        return False
+        """Tells one rank that asks "not yet": the one that heard it least often. False where all heard it too often."""
+        asking = [
+            (state.idle_polls, rank, state.waiting.operation.seq)
+            for rank, state in enumerate(self._ranks)
+            if state.waiting and state.waiting.doing is Doing.POLL and state.waiting.operation
+        ]
+        heard, rank, seq = min(asking, default=(MAX_IDLE_POLLS, 0, 0))
+        if heard >= MAX_IDLE_POLLS:
+            return False
+        self._ranks[rank].idle_polls += 1
+        self._ranks[rank].waiting = None
+        self._answer(rank, seq, complete=False)
+        return True
+
+    def _forget_idle_polls(self) -> None:
+        for state in self._ranks:
+            state.idle_polls = 0
 
     def _mark(self, rank: int, name: str) -> None:
         self._note(Event(rank, Doing.MARK, self._ranks[rank].case, name=name))
         self._ranks[rank].marks.add(name)
         for other, state in enumerate(self._ranks):
             waiting = state.waiting
-            if waiting and waiting.doing is Doing.HOLD and (waiting.of, waiting.name) == (rank, name):
-                state.waiting = None
+            if state.held == (rank, name):
+                state.held = None
+                if waiting and waiting.doing is Doing.HOLD:
+                    state.waiting = None
                 self.outbox[other].append({"do": "go_on"})
 
-    def _hold(self, rank: int, of: int, name: str) -> None:
+    def _hold(self, rank: int, head: dict[str, Any], of: int, name: str) -> None:
         self._note(Event(rank, Doing.HOLD, self._ranks[rank].case, name=name))
         if name in self._ranks[of].marks:
             self.outbox[rank].append({"do": "go_on"})
         else:
-            self._ranks[rank].waiting = _Waiting(Doing.HOLD, NOWHERE, of=of, name=name)
+            self._ranks[rank].held = of, name
+            self._block(rank, head, _Waiting(Doing.HOLD, NOWHERE, of=of, name=name))
 
     def _blocked(self) -> dict[int, Blocked]:
         blocked = {}

@@ -140,12 +140,12 @@ class Failure:
         return printable(lines[frame.line - 1].strip(), MAX_LINE) if 0 < frame.line <= len(lines) else ""
 
     def stand_text(self, stand: Stand) -> str:
-        """ "rank 0 waits in recv from rank 1: pipeline_parallel.py:41 in forward: dist.recv(...)"."""
+        """ "rank 0 waits in recv from rank 1", and below it "  pipeline_parallel.py:41 in forward: dist.recv(...)"."""
         frame = Frame(stand.place.file, stand.place.line, printable(stand.place.function, 120))
         where = ""
         if frame.file in self.sources:
             line = self.line_text(frame)
-            where = f": {frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
+            where = f"\n  {frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
         return f"rank {stand.rank} {stand.doing}{where}"
 
     def text(self, *, everything: bool = False) -> str:

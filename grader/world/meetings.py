@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from grader.world.operation import Operation
 
+MAX_FROM_ANY = 500  # that wait at the same time: each choice looks at all of them
+
 _Slot = dict[int, Operation]  # by rank
 _Route = tuple[int, int, int, int]  # group id, sender, receiver, tag
 
@@ -30,10 +32,29 @@ class Meetings:
 
     def __init__(self) -> None:
         self._formed = 0
+        self._named: dict[tuple[str, int], Operation] = {}  # the first form under a name, by it and the restarts
+        self._names: dict[int, set[str]] = defaultdict(set)  # by rank, since its last restart
+        self._restarts: dict[int, int] = defaultdict(int)  # by rank: how often torch's count began again
         self._forming: dict[tuple[str, tuple[int, ...]], _Slot] = defaultdict(dict)
         self._messages: dict[_Route, deque[Operation]] = defaultdict(deque)
         self._from_any: list[Operation] = []
         self._slot_of: dict[tuple[int, int], tuple[_Slot, tuple[int, ...]]] = {}  # by rank and seq
+
+    def other_of_this_name(self, operation: Operation, name: str) -> Operation | None:
+        """A form under the same name for which it means other members: ranks that number their groups differently.
+
+        torch names a group by the count of its groups, unless it makes the name from the members. So ranks that call
+        new_group only for groups that they are in give one name to several; gloo would connect the wrong ones.
+        """
+        if not name.isdigit():
+            return None
+        names = self._names[operation.rank]
+        if name in names:  # torch counts from 0 again after destroy_process_group
+            names.clear()
+            self._restarts[operation.rank] += 1
+        names.add(name)
+        first = self._named.setdefault((name, self._restarts[operation.rank]), operation)
+        return None if first.group == operation.group else first
 
     def form(self, operation: Operation, name: str) -> tuple[Group | None, list[Operation]]:
         """The group, once all its members have asked for it, and what each asked. ValueError if one asks twice."""
@@ -65,6 +86,8 @@ class Meetings:
 
     def _message(self, operation: Operation) -> tuple[list[Operation], list[Operation]]:
         if operation.peer is None:
+            if len(self._from_any) >= MAX_FROM_ANY:
+                raise ValueError("more receives from any rank than there is room for")
             self._from_any.append(operation)
             return [], []
         waiting = self._messages[_route(operation)]
@@ -86,11 +109,11 @@ class Meetings:
         return []
 
     def missing(self, operation: Operation) -> tuple[int, ...]:
-        """The ranks that an operation waits for."""
+        """The ranks that an operation waits for; none where all have come, and disagree."""
         if operation.name in ("send", "recv"):
             peer = operation.peer_rank
             return tuple(rank for rank in operation.group if rank != operation.rank) if peer is None else (peer,)
-        slot, ranks = self._slot_of[operation.rank, operation.seq]
+        slot, ranks = self._slot_of.get((operation.rank, operation.seq), ({}, ()))
         return tuple(rank for rank in ranks if rank not in slot)
 
     def _done(self, operations: list[Operation]) -> list[Operation]:

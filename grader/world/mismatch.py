@@ -13,6 +13,7 @@ REDUCING = frozenset(
         *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"),
     }
 )
+EVERY_GROUP = "every rank must call new_group for every group, in the same order, also for groups that it is not in"
 PAIRWISE = frozenset({"all_to_all", "all_to_all_single"})
 
 
@@ -60,8 +61,13 @@ def mismatch(first: Operation, second: Operation) -> Report | None:
     a, b = sorted(((first, of_first), (second, of_second)), key=lambda pair: pair[0].rank)
     of_each = f"{a[1]} on rank {a[0].rank}, {b[1]} on rank {b[0].rank}"
     sentence = f"ranks {a[0].rank} and {b[0].rank} disagree on {subject}: {of_each}"
-    stands = tuple(Stand(one.rank, f"calls {describe(one)}", one.place) for one, _ in (a, b))
+    stands = tuple(Stand(one.rank, _calling(one), one.place) for one, _ in (a, b))
     return Report(Finding.MISMATCH, sentence, stands, help_text)
+
+
+def _calling(operation: Operation) -> str:
+    forms = operation.name == "new_group"
+    return f"forms the group {list(operation.group)}" if forms else f"calls {describe(operation)}"
 
 
 _Told = tuple[str, str, str, str]  # what they disagree on, the first's, the second's, and one thing to try
@@ -87,6 +93,8 @@ def _collective(first: Operation, second: Operation) -> _Told | None:
     if one != two:
         help_text = "every rank of a group must call the same collectives in the same order"
         return "the operation", one, two, help_text
+    if one == "new_group" and first.group != second.group:
+        return "the members of a new group", str(list(first.group)), str(list(second.group)), EVERY_GROUP
     if first.root != second.root:
         help_text = "the root must be the same number on every rank: pass the argument on, do not compute it by rank"
         return f"the root of {one}", f"rank {_root(first)}", f"rank {_root(second)}", help_text

@@ -134,7 +134,7 @@ def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int)
     name = str(head.get("op"))
     known = name in COLLECTIVES or name in POINT_TO_POINT
     reduce_op = head.get("reduce_op", "")
-    if not known or (reduce_op and reduce_op not in REDUCE_OPS):
+    if not known or reduce_op not in ("", *REDUCE_OPS):
         raise ValueError("an operation that there is not")
     root = None if head.get("root") is None else _whole(head["root"], 0, len(group))
     peer = None if head.get("peer") is None else _whole(head["peer"], 0, len(group))
@@ -155,33 +155,48 @@ def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int)
         is_async=head.get("async") is True,
         place=read_place(head.get("at")),
     )
-    if not _has_the_form(operation):
-        raise ValueError("an operation without the tensors that it needs")
+    if refusal(operation):
+        raise ValueError("an operation that cannot be")
     return operation
 
 
-def _has_the_form(operation: Operation) -> bool:
-    """Whether the tensors are as many as the operation needs: what compares ranks relies on it."""
-    size = len(operation.group)
+def refusal(operation: Operation) -> str:
+    """Why the group cannot even begin with it, or "": a rank that it does not have, or too few tensors or too many.
+
+    What compares ranks relies on it.
+    """
+    name, size = operation.name, len(operation.group)
+    for what, number in (("root", operation.root), ("peer", operation.peer)):
+        if number is not None and not 0 <= number < size:
+            told = f"the {what} {number} is no rank of a group of {size}: they are 0 to {size - 1}"
+            return f"{name}: {told}"
     is_root = operation.root == operation.group_rank
     reads, writes = len(operation.reads), len(operation.writes)
-    match operation.name:
-        case "send":
-            return reads == 1
-        case "recv":
-            return writes == 1
-        case "broadcast" | "reduce":
-            return operation.root is not None and reads + writes >= 1
-        case "scatter":
-            return operation.root is not None and writes == 1 and reads == (size if is_root else 0)
-        case "gather":
-            return operation.root is not None and reads == 1 and writes == (size if is_root else 0)
-        case "all_to_all" | "all_to_all_single":
-            return reads == writes == size
+    each = f"one tensor for each rank of the group ({size})"
+    match name:
+        case "send" if reads != 1:
+            return "send sends one tensor"
+        case "recv" if writes != 1:
+            return "recv receives one tensor"
+        case "broadcast" | "reduce" if operation.root is None or reads + writes < 1:
+            return f"{name} needs a tensor and a root"
+        case "scatter" if operation.root is None or writes != 1 or reads != (size if is_root else 0):
+            return f"scatter needs {each} on the root and none elsewhere; it got {reads}"
+        case "gather" if operation.root is None or reads != 1 or writes != (size if is_root else 0):
+            return f"gather needs {each} on the root and none elsewhere; it got {writes}"
+        case "all_gather" if reads != 1 or writes != size:
+            return f"all_gather needs {each} as its output; it got {writes}"
+        case "reduce_scatter" if writes != 1 or reads != size:
+            return f"reduce_scatter needs {each} as its input; it got {reads}"
+        case "all_to_all" | "all_to_all_single" if not reads == writes == size:
+            kind = "split sizes" if name == "all_to_all_single" else "tensors"
+            return f"{name} gives and takes {each}; it got {reads} input and {writes} output {kind}"
         case "barrier":
-            return True
+            return ""
+        case _ if reads + writes < 1:
+            return f"{name} needs a tensor"
         case _:
-            return reads >= 1
+            return ""
 
 
 def read_place(at: Any) -> Place:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from grader.world.operation import NOWHERE, Operation, Place
 
-MAX_EVENTS = 200_000  # of one world; what comes later is counted and not kept
+MAX_EVENTS = 60_000  # of one world; what comes later is counted and not kept
 
 
 class Doing(StrEnum):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.world.mismatch import describe, short
+from grader.world.mismatch import EVERY_GROUP, describe, short
 from grader.world.operation import NOWHERE, Operation, Place
 from grader.world.report import Finding, Report, Stand
 
@@ -35,11 +36,13 @@ class Blocked:
         where = "" if self.operation.place == self.place else f" (issued at line {self.operation.place.line})"
         return f"{verb} {describe(self.operation)}{where}"
 
-    def briefly(self) -> str:
+    def briefly(self, *, with_group: bool = False) -> str:
         """Without tensors."""
         if self.operation is None:
             return f"is held until rank {self.missing[0]} has {self.mark}"
-        return f"{'asks again and again for' if self.polls else 'waits in'} {short(self.operation)}"
+        shown = with_group and self.operation.name != "new_group"
+        group = f" of the group {list(self.operation.group)}" if shown else ""
+        return f"{'asks again and again for' if self.polls else 'waits in'} {short(self.operation)}{group}"
 
 
 def deadlock(blocked: Mapping[int, Blocked], ended: Iterable[int], unmatched: Sequence[Operation]) -> Report:
@@ -52,7 +55,7 @@ def deadlock(blocked: Mapping[int, Blocked], ended: Iterable[int], unmatched: Se
     told = (
         _other_tag(blocked, unmatched)
         or _two_counts(blocked)
-        or _held(blocked)
+        or _held(blocked, gone)
         or _waits_for_ended(blocked, gone)
         or _circle(blocked)
     )
@@ -71,62 +74,72 @@ def _waits_for_ended(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | 
         away = [rank for rank in one.missing if rank in gone]
         if not away or one.operation is None:
             continue
+        name = one.operation.name
+        if name in ("send", "recv"):
+            never, help_text = _no_message(one.operation, away)
+            return f"rank {one.rank} waits for {never}", help_text, [one.rank]
         waiting = sorted(
             other.rank
             for other in blocked.values()
-            if other.operation is not None
-            and other.operation.name == one.operation.name
-            and set(away) & set(other.missing)
+            if other.operation is not None and other.operation.name == name and set(away) & set(other.missing)
         )
-        name = one.operation.name
-        who = _ranks(waiting) if name not in ("send", "recv") else f"rank {one.rank}"
-        plural = name not in ("send", "recv") and len(waiting) > 1
-        waits = "wait" if plural else "waits"
-        if name == "send":
-            never = f"a message that rank {away[0]} never receives"
-            help_text = "every send needs a recv on the other side: does the receiver leave its loop too early?"
-        elif name == "recv" and one.operation.peer is None:
-            never = "a message from any rank, and none sends one"
-            help_text = "every recv needs a send on the other side"
-        elif name == "recv":
-            never = f"a message that rank {away[0]} never sends"
-            help_text = "every recv needs a send on the other side: does the sender leave its loop too early?"
-        else:
-            call = "the group to be formed" if name == "new_group" else name
-            never = f"{call}: {_ranks(away)} {'have' if len(away) > 1 else 'has'} returned without calling it"
-            help_text = "every rank of the group must call the collective, also one that has nothing to give"
-            if name == "new_group":
-                help_text = "every rank must call new_group, for every group, members or not"
-        preposition = "for" if name in ("send", "recv") else "in" if name != "new_group" else "for"
-        return f"{who} {waits} {preposition} {never}", help_text, waiting or [one.rank]
+        who = f"{_ranks(waiting)} wait{'s' if len(waiting) == 1 else ''}"
+        returned = f"{_ranks(away)} {'has' if len(away) == 1 else 'have'} returned without"
+        if name == "new_group":
+            group = list(one.operation.group)
+            return f"{who} for the group {group} to be formed: {returned} forming it", EVERY_GROUP, waiting
+        help_text = "every rank of the group must call the collective, also one that has nothing to give"
+        return f"{who} in {name}: {returned} calling it", help_text, waiting
     return None
 
 
+def _no_message(operation: Operation, away: Sequence[int]) -> tuple[str, str]:
+    """What a send or a receive waits for in vain, and one thing to try."""
+    if operation.name == "send":
+        help_text = "every send needs a recv on the other side: does the receiver leave its loop too early?"
+        return f"rank {away[0]} to receive its message, and that rank has returned", help_text
+    if operation.peer is None:
+        return "a message from any rank, and none sends one", "every recv needs a send on the other side"
+    help_text = "every recv needs a send on the other side: does the sender leave its loop too early?"
+    return f"a message that rank {away[0]} never sends: that rank has returned", help_text
+
+
 def _circle(blocked: Mapping[int, Blocked]) -> _Told:
-    """Every rank waits for one that waits: follow the lowest missing rank until one comes again."""
-    path = [min(blocked)]
-    while True:
-        following = min((rank for rank in blocked[path[-1]].missing if rank in blocked), default=path[-1])
-        if following in path:
-            circle = path[path.index(following) :]
-            break
-        path.append(following)
-    told = ", ".join(f"rank {rank} {blocked[rank].briefly()}" for rank in circle)
-    operations = [blocked[rank].operation for rank in circle]
-    names = {operation.name for operation in operations if operation is not None}
+    """Every rank waits for one that waits, so some wait in a circle: the shortest."""
+    circle = min((found for rank in sorted(blocked) if (found := _way_back(rank, blocked))), key=len, default=[])
+    circle = circle or [min(blocked)]
+    operations = [operation for rank in circle if (operation := blocked[rank].operation) is not None]
+    several_groups = len({operation.group_id for operation in operations}) > 1
+    told = ", ".join(f"rank {rank} {blocked[rank].briefly(with_group=several_groups)}" for rank in circle)
+    names = {operation.name for operation in operations}
     if len(circle) == 1:
         sentence = f"rank {circle[0]} waits for itself: it {blocked[circle[0]].briefly()}"
-    elif len(circle) == 2:
-        sentence = f"ranks {circle[0]} and {circle[1]} wait for each other: {told}"
     else:
-        sentence = f"ranks {', '.join(map(str, circle))} wait in a circle: {told}"
+        sentence = f"{_ranks(circle)} wait {'for each other' if len(circle) == 2 else 'in a circle'}: {told}"
     if names == {"send"}:
         help_text = "a send waits until the other side receives: let one side receive first, or use isend or a batch"
     elif names == {"recv"}:
         help_text = "each waits for the other's message: let one side send first"
+    elif several_groups:
+        help_text = "all ranks must use their groups in the same order; two groups of the same ranks are not one"
     else:
         help_text = "bring the operations into one order that all ranks follow"
     return sentence, help_text, circle
+
+
+def _way_back(rank: int, blocked: Mapping[int, Blocked]) -> list[int]:
+    """The shortest way from a rank, over those that each waits for, back to it; [] if there is none."""
+    ways = deque([[rank]])
+    seen = {rank}
+    while ways:
+        way = ways.popleft()
+        for following in blocked[way[-1]].missing:
+            if following == rank:
+                return way
+            if following in blocked and following not in seen:
+                seen.add(following)
+                ways.append([*way, following])
+    return []
 
 
 def _other_tag(blocked: Mapping[int, Blocked], unmatched: Sequence[Operation]) -> _Told | None:
@@ -155,26 +168,40 @@ def _other_tag(blocked: Mapping[int, Blocked], unmatched: Sequence[Operation]) -
 
 def _two_counts(blocked: Mapping[int, Blocked]) -> _Told | None:
     """Ranks that form the same group, but not as their same one: some called new_group more often before."""
-    forming = [one for one in blocked.values() if one.operation is not None and one.operation.name == "new_group"]
-    if len({one.operation.tag for one in forming if one.operation}) > 1:
-        counts = ", ".join(f"rank {one.rank} its number {one.operation.tag}" for one in forming if one.operation)
-        sentence = f"ranks form different numbers of groups: this group is {counts}"
-        return sentence, "every rank must call new_group for every group, also for those that it is not in", []
+    forming = {
+        rank: list(one.operation.group)
+        for rank, one in blocked.items()
+        if one.operation is not None and one.operation.name == "new_group"
+    }
+    for rank in sorted(forming):
+        for other in blocked[rank].missing:
+            if forming.get(other) == forming[rank]:
+                sentence = (
+                    f"ranks {rank} and {other} both form the group {forming[rank]}, "
+                    "but one of them has formed more groups before, so theirs do not meet"
+                )
+                return sentence, EVERY_GROUP, [rank, other]
     return None
 
 
-def _held(blocked: Mapping[int, Blocked]) -> _Told | None:
+def _held(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | None:
     """A rank that the program holds, and the one that does not get as far as it should without waiting for it."""
     for one in blocked.values():
-        if one.operation is None and one.missing[0] in blocked:
-            late = blocked[one.missing[0]]
+        if one.operation is not None:
+            continue
+        late = one.missing[0]
+        if late in gone:
+            sentence = f"rank {late} has returned and never {one.mark}; rank {one.rank} is held until then"
+            return sentence, "every rank must go through all that the function is for", [late]
+        if late in blocked and late != one.rank:
             sentence = (
-                f"rank {late.rank} {late.briefly()} before it has {one.mark}; "
+                f"rank {late} {blocked[late].briefly()} before it has {one.mark}; "
                 f"rank {one.rank} has not come so far, and nothing may wait for it yet"
             )
-            return sentence, "issue the operation with async_op=True and wait for its handle later", [late.rank]
+            return sentence, "issue the operation with async_op=True and wait for its handle later", [late]
     return None
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from grader.checking import Check, PerRank, check, expect
@@ -13,6 +14,9 @@ from tests.hidden.runs.wrapper_sessions import (
     wrapped_again,
 )
 from tests.public.runs import cases
+from tests.public.runs.broadcasts import compare_sent, of_ranks, out_of_place, under
+from tests.public.runs.mistakes import explaining
+from tests.public.runs.row_shares import wrong_scales
 from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
 from tests.public.runs.wrappers import follow
 
@@ -56,6 +60,7 @@ def test_broadcast_module_layouts(check: Check) -> None:
         "transpose": PerRank([rank % 2 == 1 for rank in range(size)]),
     }
     values = check.run(size, "data_parallel_hidden.broadcast_layouts", cases=named, sources=sources, **inputs)
+    laid = {"weight": " in transposed memory on some ranks,", "columns": " every other column of a table,"}
     for rank in range(size):
         for src, what in zip(sources, named, strict=True):
             own, root = tensors[rank][src], tensors[src][src]
@@ -70,7 +75,9 @@ def test_broadcast_module_layouts(check: Check) -> None:
             }
             came = expect.mapping(values[rank][src], *wanted, "in place", "shared", what=what, rank=rank)
             for name, tensor in wanted.items():
-                expect.same(came[name], tensor, what=f"'{name}' after {what}", rank=rank, contiguous=False)
+                of_name = f"'{name}',{laid[name]} after {what}" if name in laid else f"'{name}' after {what}"
+                slips = partial(out_of_place, came[name], tensor, src)
+                expect.same(came[name], tensor, what=of_name, rank=rank, contiguous=False, slips=slips)
             expect.true(came["in place"] is True, f"rank {rank}: {what} put other memory in place of a tensor")
             expect.true(came["shared"] is True, f"rank {rank}: {what} parted memory that had two names")
 
@@ -89,6 +96,7 @@ def test_groups(check: Check) -> None:
     sources = range(len(GROUP))
     weights = [[cases.tensor(check, rank, (2, 3), path=src) for src in sources] for rank in range(size)]
     rows = [40, 3, 0, 50, 4]
+    of_group = [rows[member] for member in GROUP]
     named = [f"broadcast_module(module, {src}, group of ranks {list(GROUP)})" for src in sources]
     named.append(f"loss_scale(rows, group of ranks {list(GROUP)})")
     inputs: dict[str, Any] = {"weights": PerRank(weights), "rows": PerRank(rows), "members": list(GROUP)}
@@ -98,14 +106,22 @@ def test_groups(check: Check) -> None:
         for src, what in zip(sources, named, strict=False):
             came = expect.mapping(broadcasts[src], "outcome", "weight", what=what, rank=rank)
             if rank in GROUP:
-                expect.returned(came["outcome"], what=what, rank=rank)
+                with expect.helping("src is a rank in the group: 0 to the group's size - 1; pass it on as group_src"):
+                    expect.returned(came["outcome"], what=what, rank=rank)
             else:
                 expect.raised(came["outcome"], "ValueError", what=what, rank=rank)
-            root = GROUP[src] if rank in GROUP else rank
-            expect.same(came["weight"], weights[root][src], what=f"the weight after {what}", rank=rank)
+            if rank in GROUP:
+                sent = {one: value for one, value in of_ranks(values, src, "weight").items() if one in GROUP}
+                before = {one: weights[one][src] for one in GROUP}
+                compare_sent(sent, before, GROUP[src], what=f"the weight after {what}", rank=rank)
+            else:
+                expect.same(came["weight"], weights[rank][src], what=f"the weight after {what}", rank=rank)
         if rank in GROUP:
-            right = len(GROUP) / sum(rows[member] for member in GROUP)
-            expect.number(expect.returned(scale, what=named[-1], rank=rank), right, what=named[-1], rank=rank)
+            right = len(GROUP) / sum(of_group)
+            came = {(place, 0): under(values[member][-1], "value") for place, member in enumerate(GROUP)}
+            slips = explaining(partial(wrong_scales, [of_group], size), came, (GROUP.index(rank), 0))
+            value = expect.returned(scale, what=named[-1], rank=rank)
+            expect.number(value, right, what=named[-1], rank=rank, slips=slips)
         else:
             expect.raised(scale, "ValueError", what=named[-1], rank=rank)
     make = Builder(check, size)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from grader.checking import Check, check
 from tests.hidden.runs.refusals import Refusal, run_refusals
 from tests.public.runs import cases
-from tests.public.runs.column_parallel import Layers, run_linear, run_network
+from tests.public.runs.column_network import run_network
+from tests.public.runs.column_parallel import Layers, run_linear
 from tests.public.runs.loads import Loads, Master, master, run_loads
 from tests.public.runs.masters import run_constructions
 

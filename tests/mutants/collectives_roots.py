@@ -206,7 +206,7 @@ REDUCE = [
         "reduces_in_place",
         "The root of reduce adds into the tensor that it was given, and returns a copy.",
         (
-            Edit("    total = _copy(tensor)\n    received", "    total = tensor.detach()\n    received"),
+            Edit("    total = _copy(tensor)\n    received", "    total = _plain(tensor)\n    received"),
             Edit(
                 REDUCE_COMBINES + "    return _finish(total, op, world_size)\n",
                 REDUCE_COMBINES + "    return _finish(total.clone(), op, world_size)\n",

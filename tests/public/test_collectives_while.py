@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, PerRank, check, expect
 from tests.public.oracles import collectives as oracle
 from tests.public.runs import cases
+from tests.public.runs.reductions import reduced_wrongly
+from tests.public.runs.told import IN_PLACE, Told, explained, tensor_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHANGED = Told(
+    "works on its argument, not on a copy: it is not what it was",
+    "start the all-reduce on a clone: compute() may read the tensor, and the caller still needs it",
+)
 
 
 @check(
@@ -52,8 +62,7 @@ def test_all_reduce_while(check: Check) -> None:
         for rank in range(size):
             for number, call in enumerate(calls):
                 own = next(ranks for ranks in members if rank in ranks) if call["group"] == "own" else members[-1]
-                reduced = [tensors[number][member] for member in own]
-                _compare(call, values[rank][number], reduced, tensors[number][rank], what=names[number], rank=rank)
+                _compare(call, values[rank][number], tensors[number], own, what=names[number], rank=rank)
             expect.same(values[rank][-1], size, what="an all-reduce of 1 after the calls", rank=rank)
 
 
@@ -64,7 +73,11 @@ def _name(call: dict[str, Any]) -> str:
     return f"all_reduce_while({', '.join(parts)})"
 
 
-def _compare(call: dict[str, Any], value: Any, reduced: Sequence[Any], original: Any, *, what: str, rank: int) -> None:
+def _compare(
+    call: dict[str, Any], value: Any, tensors: Sequence[Tensor], members: Sequence[int], *, what: str, rank: int
+) -> None:
+    """tensors: what each rank of the world passed. members: the ranks of the group."""
+    reduced, original = [tensors[member] for member in members], tensors[rank]
     refused = (call["op"] in ("AVG", "BAND") and call["dtype"] == "int64") or call["group"] == "other"
     came = expect.mapping(value, "input", "new", "events", what=what, rank=rank)
     if refused:
@@ -75,12 +88,29 @@ def _compare(call: dict[str, Any], value: Any, reduced: Sequence[Any], original:
         expect.raised(value, "Fault", what=what, rank=rank)
     else:
         pair = expect.sequence(expect.returned(value, what=what, rank=rank), 2, kind=tuple, what=what, rank=rank)
-        expect.close(pair[0], oracle.reduced(reduced, call["op"] or "SUM"), what=what, rank=rank)
+        with explained(lambda: _told(pair[0], call, reduced, rank=rank, members=members), what=what, rank=rank):
+            expect.close(pair[0], oracle.reduced(reduced, call["op"] or "SUM"), what=what, rank=rank)
         computed = expect.mapping(pair[1], "tensor", what=f"the second entry of {what}", rank=rank)
-        expect.same(computed["tensor"], original, what=f"the tensor that compute saw in {what}", rank=rank)
+        with explained(lambda: CHANGED, what=what, rank=rank):
+            expect.same(computed["tensor"], original, what=f"the tensor that compute saw in {what}", rank=rank)
     _compare_events(came["events"], len(reduced), refused=refused, what=what, rank=rank)
-    expect.same(came["input"], original, what=f"the argument of {what}, after the call,", rank=rank)
+    with explained(lambda: CHANGED, what=what, rank=rank):
+        expect.same(came["input"], original, what=f"the argument of {what}, after the call,", rank=rank)
     expect.true(came["new"] is True, f"rank {rank}: the result of {what} shares memory with the argument")
+
+
+def _told(
+    value: Any, call: dict[str, Any], tensors: Sequence[Tensor], *, rank: int, members: Sequence[int]
+) -> Told | None:
+    """What a wrong sum is."""
+    came = tensor_of(value)
+    if value is None or came is None:
+        return Told("returned None for the reduced tensor", IN_PLACE) if value is None else None
+    op = call["op"] or "SUM"
+    told = reduced_wrongly(came, tensors, op, rank=rank, members=members, world_size=len(members))
+    if told is None or "NaN" in told.did or op != "AVG":
+        return told
+    return Told(told.did, "divide once, and after the wait: what is done to the tensor before that is lost")
 
 
 def _compare_events(events: Any, size: int, *, refused: bool, what: str, rank: int) -> None:

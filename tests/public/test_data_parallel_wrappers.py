@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.checking import Check, PerRank, check, expect
+from grader.checking import Check, PerRank, Slip, check, expect
 from grader.checking.show import value_text
 from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
-from tests.public.runs.wrappers import follow, parameters, train
+from tests.public.runs.wrapper_training import train
+from tests.public.runs.wrappers import follow, parameters
 
+REFUSE_FIRST = "look at bucket_bytes before the module is broadcast, on every rank alike"
 MEAN = "After synchronize_gradients() of {} each gradient is the mean over ranks of .grad, the same bits on every rank"
 TRAINED = (
     "Five AdamW steps with {}, from different weights on each rank, equal those of one process with rank 0's weights"
@@ -152,6 +154,7 @@ def _check_buckets(check: Check) -> None:
             f"{what} are not those of plan_buckets",
             expected=value_text(came["plan"]),
             actual=value_text(came["buckets"]),
+            help="plan the trainable parameters with the bucket_bytes that was given, and keep the plan as it is",
         )
         buckets = came["buckets"] if isinstance(came["buckets"], list) else []
         in_order = [name for bucket in buckets if isinstance(bucket, list) for name in bucket]
@@ -188,5 +191,6 @@ def _check_refused_sizes(check: Check, size: int) -> None:
             came = expect.mapping(value, "raised", "weight", "sum", what=what, rank=rank)
             expect.raised(came, "ValueError", what=what, rank=rank)
             of_weight = f"the weight after {what}, which must send nothing,"
-            expect.same(came["weight"], weights[rank], what=of_weight, rank=rank, outside_autograd=False)
+            sent = [Slip("the weight of rank 0: it was broadcast before the refusal", REFUSE_FIRST, weights[0])]
+            expect.same(came["weight"], weights[rank], what=of_weight, rank=rank, outside_autograd=False, slips=sent)
             expect.same(came["sum"], total, what=f"an all-reduce after {what}", rank=rank)

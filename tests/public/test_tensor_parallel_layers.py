@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
-from tests.public.runs.column_parallel import Layers, run_linear, run_network
+from tests.public.runs.column_network import run_network
+from tests.public.runs.column_parallel import Layers, run_linear
 from tests.public.runs.column_training import run_training
 from tests.public.runs.loads import Loads, master, run_loads
 from tests.public.runs.masters import run_constructions

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+SAMPLE = 64  # elements
+
 
 def fill_with_poison(tensor: Tensor) -> None:
     """Writes NaN into every element, or the least number of a dtype that has no NaN (True for bool)."""
@@ -33,9 +35,10 @@ class Private:
     """Private copies of an operation's tensors, from its issue to its wait.
 
     reads, writes: the caller's tensors. After construction those of `writes` hold poison.
+    spoils: the operation writes into its copies of what it reads, too.
     """
 
-    def __init__(self, reads: Sequence[Tensor], writes: Sequence[Tensor]) -> None:
+    def __init__(self, reads: Sequence[Tensor], writes: Sequence[Tensor], *, spoils: bool = False) -> None:
         self._writes = writes
         written = {tensor.untyped_storage().data_ptr() for tensor in writes}
         # A copy for each object: torch's own code passes inputs that are parts of its outputs.
@@ -44,9 +47,11 @@ class Private:
             if id(tensor) not in self._copies:
                 self._copies[id(tensor)] = torch.empty_like(tensor.data)
         self._sent = [tensor for tensor in reads if tensor.untyped_storage().data_ptr() not in written]
-        self._before = {id(tensor): self._copies[id(tensor)] for tensor in self._sent}
+        copies = {id(tensor): self._copies[id(tensor)] for tensor in self._sent}
+        self._before = {key: copy.clone() for key, copy in copies.items()} if spoils else copies
         for tensor in writes:
             fill_with_poison(tensor)
+        self._versions = [_version(tensor) for tensor in writes]
 
     def of(self, nested: Any) -> Any:
         """The private copies in place of the caller's tensors, in lists of lists."""
@@ -60,8 +65,14 @@ class Private:
 
     def written(self) -> bool:
         """Whether somebody has written into a result's buffer, which held poison."""
-        for tensor in self._writes:
+        for tensor, version in zip(self._writes, self._versions, strict=True):
+            unseen = version is not None and _version(tensor) == version
+            if not unseen and _alone_in_its_storage(tensor):
+                return True  # NaN / 2 is NaN: arithmetic on poison shows nowhere else
             flat = tensor.data.reshape(-1)
+            if unseen:
+                # Written through .data at most, which autograd does not count: a few elements will tell.
+                flat = flat[:: max(1, flat.numel() // SAMPLE)]
             poison = poison_of(tensor.dtype)
             still = torch.isnan(flat) if poison != poison else flat == poison
             if not bool(still.all()):
@@ -72,3 +83,13 @@ class Private:
         """Writes the results into the caller's tensors."""
         for tensor in self._writes:
             tensor.data.copy_(self._copies[id(tensor)])
+
+
+def _version(tensor: Tensor) -> int | None:
+    """How often torch has seen its storage change; None where torch does not count."""
+    return None if tensor.is_inference() else int(tensor._version)
+
+
+def _alone_in_its_storage(tensor: Tensor) -> bool:
+    """Whether torch counts the changes of its storage, and each of them changes this tensor."""
+    return not tensor.is_inference() and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from grader.world.channel import Channel
-from grader.world.operation import ELEMENT_BYTES, REDUCE_OPS, Operation, Spec, head_of
+from grader.world.operation import ELEMENT_BYTES, REDUCE_OPS, Operation, Spec, head_of, refusal
 from grader.world.traced.buffers import Private
 from grader.world.traced.places import Places
 from grader.world.traced.work import TracedWork
@@ -61,7 +62,8 @@ class Tracer:
         group:     its number here, and its ranks.
         told:      the specs to tell of, where they are not those of the tensors.
         on_copies: a synchronous one too leaves what it reads as it is; gloo would write there.
-        Raises RuntimeError for tensors that are not contiguous, and for what gloo does not have.
+        Raises RuntimeError for tensors that are not contiguous, and for what gloo does not have; ValueError for a rank
+        that the group does not have, or another number of tensors than it needs.
         """
         for tensor in (*reads, *writes):
             if not tensor.is_contiguous():
@@ -71,19 +73,23 @@ class Tracer:
             raise RuntimeError(f"{name} with {reduce_op} is not there on a CPU; it has {', '.join(REDUCE_OPS)}")
         of_reads, of_writes = told or ([spec_of(one) for one in reads], [spec_of(one) for one in writes])
         number, ranks = group
+        operation = Operation(
+            rank=self._rank,
+            seq=0,
+            name=name,
+            group=ranks,
+            reads=tuple(of_reads),
+            writes=tuple(of_writes),
+            is_async=is_async,
+            place=self._places.caller(),
+            **fields,
+        )
+        refused = refusal(operation)
+        if refused:
+            raise ValueError(refused)
         with self._one_at_a_time:
-            operation = Operation(
-                rank=self._rank,
-                seq=next(self._seqs),
-                name=name,
-                group=ranks,
-                reads=tuple(of_reads),
-                writes=tuple(of_writes),
-                is_async=is_async,
-                place=self._places.caller(),
-                **fields,
-            )
-            private = Private(reads, writes) if is_async or on_copies else None
+            operation = replace(operation, seq=next(self._seqs))
+            private = Private(reads, writes, spoils=on_copies) if is_async or on_copies else None
             work = TracedWork(self, operation.seq, start, writes, private)
             self._works[operation.seq] = work
             self._channel.tell(self._signed(head_of(operation, number)))

@@ -83,7 +83,7 @@ class TracedWork(dist.Work):
             if private.written():
                 self._tracer.tell_of_race(self, wrote=True)
             private.give_results()
-        if self._future is not None and not self._future.done():
+        if self._future is not None:
             self._future.set_result(list(self._outputs))
 
     def is_completed(self) -> bool:
@@ -140,6 +140,10 @@ class TracedFuture(Future):  # type: ignore[type-arg]
         super().__init__()
         self._work = work
 
+    def done(self) -> bool:
+        """Whether the operation is complete."""
+        return self._work.is_completed() and super().done()
+
     def wait(self) -> Any:
         """The operation's results."""
         self._work.wait()
@@ -149,6 +153,19 @@ class TracedFuture(Future):  # type: ignore[type-arg]
         """The operation's results; waits for them."""
         self._work.wait()
         return super().value()
+
+    def then(self, callback: Callable[[Any], Any]) -> Future[Any]:
+        """A future of what `callback` makes of this one. Waiting for torch's own would not reach the operation."""
+        following = TracedFuture(self._work)
+
+        def follow(_: Any) -> None:
+            try:
+                following.set_result(callback(self))
+            except Exception as error:
+                following.set_exception(error)
+
+        self.add_done_callback(follow)
+        return following
 
 
 def _as_they_are(nested: Any) -> Any:

@@ -11,10 +11,17 @@ from grader.world.program import attempt
 
 
 def refuse(here, *, calls):
-    """Yields what making a layer, or its forward where x is given, raised, and an all-reduce after it."""
+    """Yields what making a layer, or its forward where x is given, raised, and an all-reduce after it.
+
+    Marks the end of the constructor, where it is not refused, and of what is refused.
+    """
     for call in calls:
-        make = partial(getattr(here.submission, call["name"]), *call["arguments"])
-        outcome = attempt(make) if call["x"] is None else attempt(make(), call["x"])
+        refused = partial(getattr(here.submission, call["name"]), *call["arguments"])
+        if call["x"] is not None:
+            refused = partial(refused(), call["x"])
+            here.mark("made a layer")
+        outcome = attempt(refused)
+        here.mark("raised")
         yield {**outcome, "sum": sum_over_ranks(here)}
 
 

@@ -23,6 +23,9 @@ from tests.public.oracles.sessions import (
 from tests.public.runs.wrapper_sessions import SHAPES, Builder, Use
 from tests.public.runs.wrappers import parameters
 
+GONE = "when a wrapper is gone its hooks are gone: a hook that holds the wrapper keeps both, so hold it weakly"
+ONE = "what counts is how many backwards ran, not how many forwards, nor how often a parameter was used"
+
 
 def in_group(sessions: Sequence[Session], group: tuple[int, ...]) -> list[Session]:
     """The same sessions in a group of these ranks; the other ranks try to make the wrapper, and get a ValueError."""
@@ -90,7 +93,7 @@ def second_backwards(make: Builder) -> list[Session]:
         return [*step, backward(use("e", turn=2)), refused_backward(use("a", turn=3))]
 
     return [
-        make.session("one backward through two calls", allowed),
+        make.session("one backward through two calls", allowed, hint=ONE),
         make.session("a second backward through all", twice([*SHAPES], [*SHAPES])),
         make.session("a second backward through the same graph", same_graph),
         make.session("a second backward through other parameters", twice(["d", "e"], ["a", "b"])),
@@ -118,4 +121,4 @@ def wrapped_again(make: Builder) -> list[Session]:
             look("after no_sync() and a step with the third"),
         ]
 
-    return [make.session("a module wrapped again", script)]
+    return [make.session("a module wrapped again", script, hint=GONE)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,8 +134,14 @@ def weighted_gradients(stages: Stages, x: Tensor, y: Tensor, *, loss: str, weigh
     return network.gradients()
 
 
-def overwritten_gradients(stages: Stages, x: Tensor, y: Tensor, *, loss: str, num_microbatches: int) -> Gradients:
-    """What comes of one receive buffer for all microbatches, of equal sizes: every backward sees the last input."""
+def shared_gradients(
+    stages: Stages, x: Tensor, y: Tensor, *, loss: str, num_microbatches: int, share: Literal["buffer", "leaf"]
+) -> Gradients:
+    """What comes of things that all microbatches share on a stage, each of which needs its own.
+
+    buffer: the memory of what is received, if microbatches are of equal sizes: every backward sees the last input.
+    leaf:   the leaf, whose gradient adds up: what is sent back for a microbatch holds the earlier ones' too.
+    """
     import torch
 
     network, m = WholeNetwork(stages), num_microbatches
@@ -146,19 +152,33 @@ def overwritten_gradients(stages: Stages, x: Tensor, y: Tensor, *, loss: str, nu
         buffer = torch.empty_like(inputs[0])
         leaves, outputs = [], []
         for rows in inputs:
-            buffer.data.copy_(rows)  # as a receive does: autograd does not notice
-            leaves.append(buffer.detach().requires_grad_() if stage else rows)
+            if share == "buffer":
+                buffer.data.copy_(rows)  # as a receive does: autograd does not notice
+            leaves.append((buffer if share == "buffer" else rows).detach().requires_grad_() if stage else rows)
             outputs.append(network.through(stage, leaves[-1]))
         received.append(leaves)
         computed.append(outputs)
         inputs = [output.detach().clone() for output in outputs]
-    ends = [
-        loss_of(loss, output, target) / m for output, target in zip(computed.pop(), microbatches(y, m), strict=True)
-    ]
-    torch.autograd.backward(ends)
+    pairs = zip(computed.pop(), microbatches(y, m), strict=True)
+    ends = [loss_of(loss, output, target) * (len(target) / len(x)) for output, target in pairs]
+    torch.autograd.backward([end for end in ends if end.requires_grad])
     while computed:
-        pairs = [(output, leaf.grad) for output, leaf in zip(computed.pop(), received.pop(), strict=True)]
-        pairs = [(output, gradient) for output, gradient in pairs if output.requires_grad]
-        if pairs:
-            torch.autograd.backward([output for output, _ in pairs], [gradient for _, gradient in pairs])
+        sent = [leaf.grad for leaf in received.pop()]
+        if share == "leaf":
+            sent = _running_sums(sent)
+        ways = [each for each in zip(computed.pop(), sent, strict=True) if each[0].requires_grad]
+        if ways:
+            torch.autograd.backward([output for output, _ in ways], [gradient for _, gradient in ways])
     return network.gradients()
+
+
+def _running_sums(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Each gradient with all before it; of more rows than the smallest, the first count."""
+    sums: list[Tensor | None] = []
+    total: Tensor | None = None
+    for gradient in gradients:
+        if gradient is not None:
+            rows = len(gradient) if total is None else min(len(gradient), len(total))
+            total = gradient if total is None else gradient[:rows] + total[:rows]
+        sums.append(total)
+    return sums

@@ -1,7 +1,6 @@
-"""What the gradients must be after any steps with a wrapper: each rank's by hand, and means over ranks.
+"""The life of a wrapper, as data: the parameters of a module, and for each rank a script of steps.
 
-A session is data: the parameters of a module, and for each rank a script of steps. The program `follow` does the
-steps with the submission; `replay` does them with plain tensors, all ranks in one process.
+The program `follow` does the steps with the submission; `replay` does them with plain tensors.
 """
 
 from __future__ import annotations
@@ -57,6 +56,11 @@ def write(gradients: Coefficients) -> Step:
     return {"do": "write", "gradients": dict(gradients)}
 
 
+def move(amounts: Coefficients) -> Step:
+    """This rank's parameters are moved by these amounts, as no optimizer would: they differ between ranks."""
+    return {"do": "move", "amounts": dict(amounts)}
+
+
 def require(names: Sequence[str], value: bool) -> Step:
     """requires_grad of these parameters is set after construction."""
     return {"do": "require", "names": list(names), "value": value}
@@ -72,6 +76,7 @@ class Session:
     """The life of one wrapper, on every rank of its group.
 
     title:      for messages, e.g. "a parameter that rank 1 alone uses".
+    hint:       one thing to try where a rank raises in this session.
     parameters: by name, in the module's order; their values on the first rank of the group.
     scripts:    by rank of the world. Ranks look, synchronize and are refused at the same places.
     tied:       a second name of a parameter -> its first.
@@ -88,6 +93,7 @@ class Session:
     transposed: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
     group: tuple[int, ...] | None = None
+    hint: str = ""
 
     @property
     def members(self) -> Sequence[int]:
@@ -127,106 +133,3 @@ def _looks(steps: Script) -> Iterator[str]:
                 yield "the second backward()"
             case {"do": "no_sync", "steps": inner}:
                 yield from _looks(inner)
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """What a look must show. by_rank[rank][name]: None for no gradient. synchronized: nothing was added since."""
-
-    by_rank: Mapping[int, Mapping[str, Tensor | None]]
-    trainable: frozenset[str]
-    synchronized: bool
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A RuntimeError, out of "backward()" or "synchronize_gradients()"."""
-
-    call: str
-
-
-def replay(session: Session) -> list[Gradients | Refused]:
-    """What each look of the session must show. Gradients are summed in float64 and have their parameter's dtype."""
-    replicas = {rank: _Replica(session) for rank in session.members}
-    runs = [replicas[rank].follow(session.scripts[rank]) for rank in session.members]
-    expected: list[Gradients | Refused] = []
-    for events in zip(*runs, strict=True):
-        match events[0]:
-            case "synchronize":
-                _average(list(replicas.values()))
-            case "look":
-                first = replicas[session.members[0]]
-                seen = {rank: replica.snapshot() for rank, replica in replicas.items()}
-                expected.append(Gradients(seen, frozenset(first.trainable), first.synchronized))
-            case call:
-                expected.append(Refused(call))
-    return expected
-
-
-class _Replica:
-    """One rank's parameters and gradients."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._wanting = set(session.parameters) - session.frozen
-        self.gradients: dict[str, Tensor | None] = dict.fromkeys(session.parameters)
-        self.trainable = set(self._wanting)
-        self.synchronized = False
-
-    def follow(self, steps: Script) -> Iterator[str]:
-        """Does the steps that concern this rank alone; yields the others' names."""
-        for step in steps:
-            match step["do"]:
-                case "backward" | "retaining backward":
-                    self._accumulate(step["coefficients"])
-                case "backward of two calls":
-                    self._accumulate(step["coefficients"])
-                    self._accumulate(step["more"])
-                case "clear":
-                    self._clear(step["set_to_none"])
-                case "write":
-                    self.gradients |= {name: gradient.double() for name, gradient in step["gradients"].items()}
-                    self.synchronized = False
-                case "require":
-                    change = self._wanting.update if step["value"] else self._wanting.difference_update
-                    change(step["names"])
-                case "no_sync":
-                    yield from self.follow(step["steps"])
-                case "wrap again":
-                    self.trainable = set(self._wanting)
-                case "synchronize" | "look":
-                    yield step["do"]
-                case "refused synchronize":
-                    yield "synchronize_gradients()"
-                case "refused backward":
-                    yield "backward()"
-
-    def _accumulate(self, coefficients: Coefficients) -> None:
-        self.synchronized = False
-        for name, coefficient in coefficients.items():
-            name = self._session.tied.get(name, name)
-            if name in self._wanting:
-                before = self.gradients[name]
-                self.gradients[name] = coefficient.double() if before is None else before + coefficient.double()
-
-    def _clear(self, set_to_none: bool) -> None:
-        for name, gradient in self.gradients.items():
-            if gradient is not None:
-                self.gradients[name] = None if set_to_none else gradient * 0
-
-    def snapshot(self) -> dict[str, Tensor | None]:
-        """The gradients as they stand, each in its parameter's dtype."""
-        return {
-            name: None if gradient is None else gradient.to(self._session.parameters[name].dtype)
-            for name, gradient in self.gradients.items()
-        }
-
-
-def _average(replicas: Sequence[_Replica]) -> None:
-    for name in replicas[0].trainable:
-        there = [replica.gradients[name] for replica in replicas]
-        present = [gradient for gradient in there if gradient is not None]
-        for replica in replicas:
-            replica.gradients[name] = sum(present[1:], present[0]) / len(replicas) if present else None
-    for replica in replicas:
-        replica.synchronized = True

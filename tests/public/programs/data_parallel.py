@@ -106,8 +106,11 @@ def wrap(here, *, weight, count, later_count, x):
     module = Affine(weight, count)
     model = submission.NaiveDDP(module)
     yield {"weight": module.weight, "count": module.count}
+    if not isinstance(model, nn.Module):  # what follows could not be asked of it
+        yield from [None] * 5
+        return
     yield {
-        "is a DDP": isinstance(model, submission.DDP) and isinstance(model, nn.Module),
+        "is a DDP": isinstance(model, submission.DDP),
         "module is the module": model.module is module,
         "keys": list(model.state_dict()),
         "parameters": [name for name, _ in model.named_parameters()],
@@ -175,6 +178,7 @@ class Life:
                     if not step["same_graph"]:
                         self.loss = self.model(step["coefficients"])
                     yield attempt(self.loss.backward)
+                    attempt(self.model.synchronize_gradients)  # waits for what the first backward has sent
                 case "retaining backward":
                     self.loss = self.model(step["coefficients"])
                     self.loss.backward(retain_graph=True)
@@ -189,6 +193,9 @@ class Life:
                 case "write":
                     for name, gradient in step["gradients"].items():
                         self.parameters[name].grad = gradient.clone()
+                case "move":
+                    for name, amount in step["amounts"].items():
+                        self.parameters[name].data += amount
                 case "require":
                     for name in step["names"]:
                         self.parameters[name].requires_grad_(step["value"])

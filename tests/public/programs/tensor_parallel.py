@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -29,22 +30,27 @@ def use(here, *, function, uses):
     """Yields for each use the result, the gradient that reaches the input, and what the call must not change.
 
     beside: the result is added to another tensor, which gets the same gradient; else that tensor's is None.
+    alone: "forward" or "backward": rank 0 goes through it before the others start it.
     refused: the call is expected to raise on every rank; then what it raised, and an all-reduce after it.
+    Marks the ends of forward and backward.
     """
     torch.use_deterministic_algorithms(True, warn_only=True)  # memory that is not written holds NaN
     conjugate = getattr(here.submission, function)
-    for each in uses:
+    for number, each in enumerate(uses):
         keywords, member = group_of(here, each["group"])
         local = laid_out(each["input"], each["layout"]).requires_grad_()
         if each["refused"] or not member:
             outcome = attempt(conjugate, local, *each["arguments"], **keywords)
+            here.mark(f"raised number {number}")
             yield {**outcome, "sum": sum_over_ranks(here) if each["refused"] else None}
             continue
-        result = conjugate(local, *each["arguments"], **keywords)
+        with first_alone(here, f"computed result {number}", asked=each["alone"] == "forward"):
+            result = conjugate(local, *each["arguments"], **keywords)
         upstream = laid_out(each["upstream"], each["layout"])
         other = torch.zeros_like(upstream, requires_grad=True)
         total = result + other if each["beside"] and fits(result, upstream) else result
-        found = gradients(total, [local, other], upstream)
+        with first_alone(here, f"computed gradient {number}", asked=each["alone"] == "backward"):
+            found = gradients(total, [local, other], upstream)
         yield {
             "result": result,
             "gradient": found[0],
@@ -77,17 +83,22 @@ def construct(here, *, layers):
 
 
 def load_master(here, *, loads):
-    """Makes one layer for each of `loads` and loads masters one after the other; yields after each load."""
-    for load in loads:
+    """Makes one layer for each of `loads` and loads masters one after the other; yields after each load.
+
+    Marks the beginning and the end of each load; rank 0 goes through it before the others start it.
+    """
+    for number, load in enumerate(loads):
         layer = here.submission.ColumnParallelLinear(*load["sizes"], **load["options"])
         before = [layer.weight, layer.bias]
-        for master in load["masters"]:
+        for turn, master in enumerate(load["masters"]):
             layer.to(master["weight"].dtype)
             given = [laid_out(master[name], load["layout"]) for name in ("weight", "bias") if master[name] is not None]
             for one in given:
                 one.requires_grad_(load["layout"] == "transposed")  # as nn.Linear(...).weight.t() does
             load_given = partial(layer.load_master, *given)
-            outcome = attempt(load_given) if master["refused"] else {"value": load_given()}
+            here.mark(f"come to load {number}.{turn}")
+            with first_alone(here, f"loaded master {number}.{turn}"):
+                outcome = attempt(load_given) if master["refused"] else {"value": load_given()}
             own = [parameter for parameter in (layer.weight, layer.bias) if parameter is not None]
             yield {
                 **outcome,
@@ -101,7 +112,10 @@ def load_master(here, *, loads):
 
 
 def linear(here, *, layers):
-    """Yields output and gradients of a ColumnParallelLinear that holds these columns."""
+    """Yields output and gradients of a ColumnParallelLinear that holds these columns.
+
+    Marks the ends of the constructor, of forward and of backward.
+    """
     torch.use_deterministic_algorithms(True, warn_only=True)
     for each in layers:
         keywords, member = group_of(here, each["group"])
@@ -112,9 +126,12 @@ def linear(here, *, layers):
         layer = make().to(each["x"].dtype)
         fill([layer], each["weights"], each["biases"])
         x = laid_out(each["x"], each["layout"]).requires_grad_()
+        here.mark("made a layer")
         y = layer(x)
+        here.mark("computed its output")
         biases = [] if layer.bias is None else [layer.bias]
         found = gradients(y, [x, layer.weight, *biases], each["upstream"])
+        here.mark("computed its gradients")
         yield {"y": y, "x": found[0], "weight": found[1:2], "bias": found[2:], "input": x}
 
 
@@ -122,13 +139,15 @@ def network(here, *, layers):
     """Yields output and gradients of a ColumnParallelMLP that holds these columns, and how it is made.
 
     activation: a name in torch.nn.functional; None leaves the default. widths: of what the activation was given.
+    Marks the ends of the constructor, of forward and of backward; with an activation, also whenever it was applied
+    and whenever its result got a gradient.
     """
     torch.use_deterministic_algorithms(True, warn_only=True)
     for each in layers:
         keywords, member = group_of(here, each["group"])
         widths = []
         if each["activation"] is not None:
-            keywords["activation"] = noting(getattr(F, each["activation"]), widths)
+            keywords["activation"] = noting(here, getattr(F, each["activation"]), widths)
         make = partial(here.submission.ColumnParallelMLP, each["sizes"], **each["options"], **keywords)
         if not member:
             yield attempt(make)
@@ -137,10 +156,13 @@ def network(here, *, layers):
         own = list(model.layers)
         fill(own, each["weights"], each["biases"])
         x = laid_out(each["x"], each["layout"]).requires_grad_()
+        here.mark("made a network")
         y = model(x)
+        here.mark("computed its output")
         weights = [layer.weight for layer in own]
         biases = [layer.bias for layer in own if layer.bias is not None]
         found = gradients(y, [x, *weights, *biases], each["upstream"])
+        here.mark("computed its gradients")
         yield {
             "y": y,
             "x": found[0],
@@ -207,14 +229,30 @@ def group_of(here, ranks):
     return {"group": dist.new_group(ranks)}, here.rank in ranks
 
 
-def noting(activation, widths):
-    """The activation; it writes down the last dimension of what it is given."""
+def noting(here, activation, widths):
+    """The activation; it writes down the last dimension of what it is given, and marks when it is applied."""
 
     def noted(h):
         widths.append(h.shape[-1])
-        return activation(h)
+        result = activation(h)
+        if result.requires_grad:
+            result.register_hook(lambda _: here.mark("computed the gradient of an activation"))
+        here.mark("applied an activation")
+        return result
 
     return noted
+
+
+@contextmanager
+def first_alone(here, done, *, asked=True):
+    """The block, which ends with the mark `done`. asked: the other ranks start it when rank 0 is done.
+
+    So rank 0 can wait for no other in it: an operation there would never be complete.
+    """
+    if asked and here.rank:
+        here.hold(until=done, of=0)
+    yield
+    here.mark(done)
 
 
 def sum_over_ranks(here):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from grader.checking import Check, CheckFailed, PerRank, expect
 from tests.public.runs import cases
+from tests.public.runs.call_told import argument_told, entry_told, result_told
+from tests.public.runs.told import explained, hinting
 
 POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 LAYOUTS = {
@@ -130,25 +133,26 @@ def run_calls(
     same_bits: all ranks of a group return the same, bit for bit.
     """
     names = [f"{function}({call.title})" for call in calls]
-    values = check.run(
-        world_size,
-        "collectives.call",
-        cases=[call.title for call in calls] + ["messages after the last call"],
-        function=function,
-        calls=[
-            {"arguments": list(call.arguments), "layout": call.layout, "group": call.group, "refused": call.refused}
-            for call in calls
-        ],
-        inputs=PerRank([[call.inputs[rank] for call in calls] for rank in range(world_size)]),
-        groups=[list(ranks) for ranks in groups],
-    )
+    with hinting():
+        values = check.run(
+            world_size,
+            "collectives.call",
+            cases=[call.title for call in calls] + ["messages after the last call"],
+            function=function,
+            calls=[
+                {"arguments": list(call.arguments), "layout": call.layout, "group": call.group, "refused": call.refused}
+                for call in calls
+            ],
+            inputs=PerRank([[call.inputs[rank] for call in calls] for rank in range(world_size)]),
+            groups=[list(ranks) for ranks in groups],
+        )
     everyone = list(range(world_size))
     for number, (call, what) in enumerate(zip(calls, names, strict=True)):
         for rank in everyone:
             members = next((list(ranks) for ranks in groups if rank in ranks), everyone)
             members = members if call.group == "own" else everyone
             peers = _peers(members.index(rank), len(members), ring=ring)
-            _compare(call, values[rank][number], what=what, rank=rank, peers=peers)
+            _compare(function, call, values[rank][number], what=what, rank=rank, members=members, peers=peers)
             if same_bits and not call.refused:
                 _compare_bits(values[rank][number], values[members[0]][number], members[0], what=what, rank=rank)
     with expect.helping("a message that one of the calls sent was still under way: nobody had received it"):
@@ -162,15 +166,18 @@ def _peers(place: int, size: int, *, ring: bool) -> list[int]:
     return sorted(others - {place})
 
 
-def _compare(call: Call, value: Any, *, what: str, rank: int, peers: Sequence[int]) -> None:
+def _compare(
+    function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int], peers: Sequence[int]
+) -> None:
     if call.refused:
         expect.raised(value, "ValueError", what=what, rank=rank, naming=call.naming)
         sent = _operations(value, what=what, rank=rank)
         expect.true(not sent, f"rank {rank}: {what} sent or received before it raised", actual=_listed(sent))
         return
     came = expect.mapping(value, "result", "input", "new", "operations", what=what, rank=rank)
-    _compare_result(came["result"], call.expected[rank], exact=call.exact, what=what, rank=rank)
-    _compare_input(came["input"], call.inputs[rank], what=what, rank=rank)
+    _compare_result(function, call, came["result"], what=what, rank=rank, members=members)
+    with explained(lambda: argument_told(came["input"], came["result"]), what=what, rank=rank):
+        _compare_input(came["input"], call.inputs[rank], what=what, rank=rank)
     expect.true(
         came["new"] is True,
         f"rank {rank}: the result of {what} shares memory with the argument, or with an earlier result",
@@ -207,16 +214,20 @@ def _compare_bits(value: Any, of_first: Any, first: int, *, what: str, rank: int
     )
 
 
-def _compare_result(value: Any, expected: Any, *, exact: bool, what: str, rank: int) -> None:
-    compare = expect.same if exact else expect.close
-    if expected is None:
-        expect.same(value, None, what=what, rank=rank)
-    elif isinstance(expected, list):
+def _compare_result(function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int]) -> None:
+    compare = expect.same if call.exact else expect.close
+    expected = call.expected[rank]
+    if isinstance(expected, list):
         entries = expect.sequence(value, len(expected), what=what, rank=rank)
         for number, (came, wanted) in enumerate(zip(entries, expected, strict=True)):
-            compare(came, wanted, what=f"entry {number} of {what}", rank=rank)
-    else:
-        compare(value, expected, what=what, rank=rank)
+            entry = f"entry {number} of {what}"
+            told = partial(entry_told, call, number, came, rank=rank, members=members)
+            with explained(told, what=entry, rank=rank):
+                compare(came, wanted, what=entry, rank=rank)
+        return
+    told = partial(result_told, function, call, value, rank=rank, members=members)
+    with explained(told, what=what, rank=rank):
+        (compare if expected is not None else expect.same)(value, expected, what=what, rank=rank)
 
 
 def _compare_input(value: Any, original: Any, *, what: str, rank: int) -> None:

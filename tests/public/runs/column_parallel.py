@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from grader.checking import Check, CheckFailed, PerRank, expect
-from grader.checking.show import value_text
-from grader.world.values import ReturnedTensor
+from grader.checking import Check, PerRank, Slip, expect
 from tests.public.oracles import tensor_parallel as oracle
+from tests.public.runs import column_slips, conjugate_slips
 from tests.public.runs.conjugates import gradient, unchanged
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-SPLIT_CONSUMER = (
-    "the consumer of x is split: the gradient that a rank computes comes from its own columns alone, and x gets the "
-    "sum over ranks"
-)
 
 Compare = Callable[..., None]
 
@@ -98,15 +92,10 @@ def numbers(check: Check, layers: Layers, path: object = ()) -> Numbers:
 
 def run_linear(check: Check, size: int, layers: Sequence[Layers]) -> None:
     """Forward and backward of each layer on every rank of one world, compared with the unsplit layer."""
-    _run(check, size, "ColumnParallelLinear", "linear", layers, _compare_linear)
+    run_layers(check, size, "ColumnParallelLinear", "linear", layers, _compare_linear)
 
 
-def run_network(check: Check, size: int, layers: Sequence[Layers]) -> None:
-    """Forward and backward of each network on every rank of one world, compared with the unsplit network."""
-    _run(check, size, "ColumnParallelMLP", "network", layers, _compare_network)
-
-
-def _run(check: Check, size: int, kind: str, program: str, layers: Sequence[Layers], compare: Compare) -> None:
+def run_layers(check: Check, size: int, kind: str, program: str, layers: Sequence[Layers], compare: Compare) -> None:
     names = [each.name(kind) for each in layers]
     given = [numbers(check, each, (size, number)) for number, each in enumerate(layers)]
     sent = [[_for_rank(each, own, rank, size) for each, own in zip(layers, given, strict=True)] for rank in range(size)]
@@ -143,54 +132,35 @@ def _for_rank(each: Layers, own: Numbers, rank: int, size: int) -> dict[str, Any
 
 def _compare_linear(each: Layers, own: Numbers, came: Mapping[int, dict[str, Any]], *, what: str) -> None:
     expected = oracle.chain(own.x, own.weights, own.biases, own.upstream)
-    size = len(came)
+    size, members = len(came), list(came)
+    gathered, copied = (each.options.get(option, True) for option in ("gather_output", "copy_input"))
     for place, (rank, value) in enumerate(came.items()):
-        gathered, copied = (each.options.get(option, True) for option in ("gather_output", "copy_input"))
         y = expected.y if gathered else oracle.columns(expected.y, place, size)
-        _output(value["y"], y, what=what, rank=rank, scale=largest(expected.y))
-        _compare_parameters(value, expected, place, size, what=what, rank=rank)
-        if copied:
-            with expect.helping(SPLIT_CONSUMER):
-                gradient(value["x"], expected.x, what=f"the gradient of x, through {what},", rank=rank)
-        else:
-            weights, biases, upstream = (
-                [oracle.columns(whole, place, size) for whole in kind]
-                for kind in (own.weights, own.biases, [own.upstream])
-            )
-            part = oracle.chain(own.x, weights, biases, upstream[0]).x
-            with expect.helping("with copy_input=False the gradient of x is what comes from this rank's columns"):
-                scale = largest(expected.x)
-                gradient(value["x"], part, what=f"the gradient of x, through {what},", rank=rank, scale=scale)
-
-
-def _compare_network(each: Layers, own: Numbers, came: Mapping[int, dict[str, Any]], *, what: str) -> None:
-    expected = oracle.chain(own.x, own.weights, own.biases, own.upstream, each.activation or "gelu")
-    size = len(came)
-    for rank, value in came.items():
-        expect.true(
-            value.get("layers") is True,
-            f"rank {rank}: the layers of {what} are not an nn.ModuleList of ColumnParallelLinear",
-        )
-        _output(value["y"], expected.y, what=what, rank=rank, scale=largest(expected.y))
-    _compare_norms(expected, came, what=what)
+        wrong = column_slips.outputs(expected.y, own.biases, place, size, gathered=gathered)
+        compare_output(value["y"], y, what=what, rank=rank, scale=largest(expected.y), slips=wrong)
     for place, (rank, value) in enumerate(came.items()):
-        _compare_parameters(value, expected, place, size, what=what, rank=rank)
-        with expect.helping(SPLIT_CONSUMER):
-            gradient(value["x"], expected.x, what=f"the gradient of x, through {what},", rank=rank)
-        if each.activation is not None:
-            widths = [oracle.columns(weight, place, size).shape[-1] for weight in own.weights]
-            expect.true(
-                value.get("widths") == widths,
-                f"rank {rank}: the activation was not given this rank's own columns, once after each layer: {what}",
-                expected=f"tensors whose last dimension is {', '.join(map(str, widths))}",
-                actual=value_text(value.get("widths")),
-                help="apply the activation to the layer's own columns, then gather",
-            )
+        compare_parameters(value, expected, place, members, what=what, rank=rank)
+    parts = [_part(own, place, size) for place in range(size)]
+    for place, (rank, value) in enumerate(came.items()):
+        wanted = expected.x if copied else parts[place]
+        slips = column_slips.inputs(expected.x, parts, place, members, copied=copied)
+        of = f"the gradient of x, through {what},"
+        gradient(value["x"], wanted, what=of, rank=rank, scale=largest(expected.x), slips=slips)
 
 
-def _output(value: Any, expected: Tensor, *, what: str, rank: int, scale: float) -> None:
-    of = f"the output of {what}"
-    expect.close(value, expected, what=of, rank=rank, scale=scale, contiguous=False, outside_autograd=False)
+def _part(own: Numbers, place: int, size: int) -> Tensor:
+    """The gradient of x that comes from one rank's columns."""
+    weights, biases, upstream = (
+        [oracle.columns(whole, place, size) for whole in kind] for kind in (own.weights, own.biases, [own.upstream])
+    )
+    return oracle.chain(own.x, weights, biases, upstream[0]).x
+
+
+def compare_output(
+    value: Any, expected: Tensor, *, what: str, rank: int, scale: float, slips: Iterable[Slip] = ()
+) -> None:
+    form: dict[str, Any] = {"contiguous": False, "outside_autograd": False}
+    expect.close(value, expected, slips=slips, what=f"the output of {what}", rank=rank, scale=scale, **form)
 
 
 def largest(whole: Tensor) -> float:
@@ -198,57 +168,13 @@ def largest(whole: Tensor) -> float:
     return float(whole.abs().max()) if whole.numel() else 0.0
 
 
-def _compare_parameters(
-    value: dict[str, Any], expected: oracle.Unsplit, place: int, size: int, *, what: str, rank: int
+def compare_parameters(
+    value: dict[str, Any], expected: oracle.Unsplit, place: int, members: Sequence[int], *, what: str, rank: int
 ) -> None:
     for kind, wanted in (("weight", expected.weights), ("bias", expected.biases)):
         found = expect.sequence(value[kind], len(wanted), what=f"the gradient of each {kind} of {what}", rank=rank)
         for number, (came, whole) in enumerate(zip(found, wanted, strict=True)):
             which = f"layers[{number}].{kind}" if len(expected.weights) > 1 else f"the {kind}"
-            of = f"the gradient of {which}, through {what},"
-            gradient(came, oracle.columns(whole, place, size), what=of, rank=rank, scale=largest(whole))
-
-
-def _compare_norms(expected: oracle.Unsplit, came: Mapping[int, dict[str, Any]], *, what: str) -> None:
-    """The norms of the weights' gradients, layer by layer, tell which conjugate is wrong; single numbers do not."""
-    size = len(came)
-    ratios = []
-    for number, whole in enumerate(expected.weights):
-        parts = [_tensor(value["weight"], number) for value in came.values()]
-        squares = sum(float(part.double().square().sum()) for part in parts if part is not None)
-        norm = float(whole.double().norm())
-        ratios.append(math.sqrt(squares) / norm if norm else 1.0)
-    if size == 1 or all(math.isclose(ratio, 1, rel_tol=1e-3) for ratio in ratios):
-        return
-    raise CheckFailed(
-        f"the gradients of the weights are wrong, through {what}",
-        expected=f"gradient norm over the right one, per layer: {', '.join('1' for _ in ratios)}",
-        actual=f"gradient norm over the right one, per layer: {', '.join(f'{ratio:.3g}' for ratio in ratios)}",
-        help=_diagnosis(ratios, size),
-    )
-
-
-def _tensor(values: Any, number: int) -> Tensor | None:
-    """Entry `number`, where it is a tensor."""
-    found = values[number] if isinstance(values, list) and number < len(values) else None
-    return found.tensor if isinstance(found, ReturnedTensor) else None
-
-
-def _diagnosis(ratios: Sequence[float], size: int) -> str:
-    *inner, last = ratios
-    if math.isclose(last, size, rel_tol=1e-3):
-        return (
-            f"the last layer's gradient has the factor {size}: after the last gather all ranks go on alike, so each "
-            "has the whole gradient already, and a sum counts it once for each rank"
-        )
-    if not math.isclose(last, 1, rel_tol=1e-3) or not inner:
-        return ""
-    if math.isclose(inner[-1], size, rel_tol=1e-3):
-        return (
-            "only the last layer is right: before it, gradients are summed twice on their way from layer to layer. The "
-            "reduce-scatter of gather_for_sharded is the sum over ranks, so its consumer does not copy its input"
-        )
-    return (
-        "only the last layer is right: before it, a rank's gradient of the gathered columns comes from its own columns "
-        "of the next weight alone. Each rank must get, for its columns, the sum of what all ranks have"
-    )
+            own, of = oracle.columns(whole, place, len(members)), f"the gradient of {which}, through {what},"
+            slips = conjugate_slips.sliced(whole, place, members, "the right gradient")
+            gradient(came, own, what=of, rank=rank, scale=largest(whole), slips=slips)

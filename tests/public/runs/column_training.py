@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from grader.checking import Check, PerRank, expect
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from grader.checking import Check, PerRank, Slip, expect
 from tests.public.oracles import tensor_parallel as oracle
-from tests.public.runs.column_parallel import Layers, largest, numbers
+from tests.public.runs.column_parallel import Layers, Numbers, largest, numbers
+from tests.public.runs.column_slips import wrong_schemes
+from tests.public.runs.conjugates import CUT
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEPS = 5
 # A large eps: with a small one, AdamW's steps would not depend on the size of the gradients.
@@ -37,11 +45,22 @@ def run_training(check: Check, size: int, sizes: tuple[int, ...]) -> None:
             expect.true(
                 came["loss"].requires_grad,
                 f"rank {rank}: no gradient can arrive, since autograd knows of no way back from the loss of {step}",
-                help="torch.distributed's collectives cut autograd: give forward and backward to "
-                "torch.autograd.Function",
+                help=CUT,
             )
             for kind, wholes in (("weight", after.weights), ("bias", after.biases)):
                 found = expect.sequence(came[kind], len(wholes), what=f"each {kind} after {step}", rank=rank)
                 for layer, (parameter, whole) in enumerate(zip(found, wholes, strict=True)):
                     own, what = oracle.columns(whole, rank, size), f"layers[{layer}].{kind} after {step}"
-                    expect.close(parameter, own, what=what, rank=rank, scale=largest(whole))
+                    slips = _after_wrong_backward(start, batches[0], kind, layer, rank, size) if number == 0 else ()
+                    expect.close(parameter, own, slips=slips, what=what, rank=rank, scale=largest(whole))
+
+
+def _after_wrong_backward(
+    start: Numbers, batch: tuple[Tensor, Tensor], kind: str, layer: int, rank: int, size: int
+) -> Iterator[Slip]:
+    """This rank's columns of a parameter after the first step, if the backward is wrong."""
+    for wrong in wrong_schemes(size):
+        after = oracle.after_first_step(start.weights, start.biases, batch, OPTIMIZER, "gelu", size, wrong.scheme)
+        whole = (after.weights if kind == "weight" else after.biases)[layer]
+        gave = f"what a step gives if the gradients are {wrong.gave}"
+        yield Slip(gave, wrong.help, oracle.columns(whole, rank, size))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.checking import Check, CheckFailed, PerRank, expect
+from grader.checking import Check, CheckFailed, PerRank, Slip, expect
 from tests.public.oracles.tensor_parallel import columns
-from tests.public.runs import cases
+from tests.public.runs import cases, conjugate_slips, traffic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Layout = Literal["plain", "strided", "transposed"]
 LAYOUTS: tuple[Layout, ...] = ("plain", "strided", "transposed")
 GATHERS = ("gather_for_sharded", "gather_for_replicated")
+SILENT = {"copy_to_shards": "forward", "gather_for_replicated": "backward"}
+CUT = "torch.distributed's collectives cut autograd: give forward and backward to torch.autograd.Function"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Use:
     gradients: the gradient of the input that each rank must get.
     arguments: what follows the input.
     layouts:   how input and gradient lie in memory: on rank r, that of entry r (again from the first after the last).
+    alone:     rank 0 goes through what sends nothing (see `SILENT`) before the others start it.
     beside:    the result is added to another tensor, so that both get the same gradient, which must stay as it is.
     group:     the ranks of the group; None for the default group.
     refused:   instead of returning, every rank raises a ValueError whose message holds each of `naming`.
@@ -41,6 +44,7 @@ class Use:
     gradients: Sequence[Tensor] = ()
     arguments: Sequence[int] = ()
     layouts: Sequence[Layout] = ("plain",)
+    alone: str = ""
     beside: bool = False
     group: tuple[int, ...] | None = None
     refused: bool = False
@@ -66,6 +70,7 @@ class Use:
             "arguments": list(self.arguments),
             "upstream": None if self.refused else self.upstream[own],
             "layout": self.layouts[own % len(self.layouts)],
+            "alone": self.alone,
             "beside": self.beside,
             "group": None if self.group is None else list(self.group),
             "refused": self.refused,
@@ -81,8 +86,8 @@ def copy_use(check: Check, size: int, shape: tuple[int, ...], dtype: str = "floa
     """x of this shape, the same on every rank; each passes another gradient, and gets the sum of all."""
     path = (size, shape, dtype, fields.get("group"))
     x = cases.signed(check, 0, shape, dtype, path)
-    upstream = [cases.tensor(check, rank, shape, dtype, (*path, "gradient")) for rank in range(size)]
-    total = _sum(upstream)
+    upstream = [cases.signed(check, rank, shape, dtype, (*path, "gradient")) for rank in range(size)]
+    total = conjugate_slips.sum_of(upstream)
     return Use(f"x: {dtype} {shape}", [x] * size, [x] * size, upstream, [total] * size, **fields)
 
 
@@ -101,12 +106,12 @@ def gather_use(
     owned = [len(columns(_arange(full_size), rank, size)) for rank in range(size)]
     local = [cases.tensor(check, rank, (*leading, owned[rank]), dtype, path) for rank in range(size)]
     whole = _concatenated(local)
-    upstream = [cases.tensor(check, rank, shape, dtype, (*path, "gradient")) for rank in range(size)]
+    upstream = [cases.signed(check, rank, shape, dtype, (*path, "gradient")) for rank in range(size)]
     if function == "gather_for_replicated":
         upstream = [upstream[0]] * size
         gradient = upstream[0]
     else:
-        gradient = _sum(upstream)
+        gradient = conjugate_slips.sum_of(upstream)
     return Use(
         f"{dtype} {(*leading, 'own columns')!s}, full_size={full_size}".replace("'", ""),
         local,
@@ -130,11 +135,37 @@ def run_uses(check: Check, size: int, function: str, uses: Sequence[Use]) -> Non
     """Runs the uses in one world of `size` ranks, and compares what came back on every rank."""
     titles = [use.title for use in uses]
     sent = PerRank([[use.for_rank(rank) for use in uses] for rank in range(size)])
-    values = check.run(size, "tensor_parallel.use", cases=titles, function=function, uses=sent)
-    for number, use in enumerate(uses):
-        what = f"{function}({use.title})"
-        for rank in range(size):
-            _compare(function, use, values[rank][number], size=size, what=what, rank=rank)
+    plans = [_plan(function, use, size) for use in uses]
+    with traffic.compared(check, plans):
+        values = check.run(size, "tensor_parallel.use", cases=titles, function=function, uses=sent)
+        for number, (use, plan) in enumerate(zip(uses, plans, strict=True)):
+            for rank in range(size):
+                _compare(function, use, values[rank][number], size=size, what=plan.what, rank=rank)
+
+
+def large(check: Check, size: int, function: str) -> Use:
+    """A use whose tensors are far larger than what tells their sizes, for the account of what is sent."""
+    fields: dict[str, Any] = {"dtype": "float64", "alone": SILENT.get(function, "")}
+    if function == "copy_to_shards":
+        return copy_use(check, size, (32, 16 * size), **fields)
+    return gather_use(check, size, function, (32,), 16 * size, **fields)
+
+
+def _plan(function: str, use: Use, size: int) -> traffic.Plan:
+    """What the contract sends in forward and in backward."""
+    what = f"{function}({use.title})"
+    group = tuple(range(size)) if use.group is None else use.group
+    if use.refused:
+        look = "compare the argument with what this rank owns before anything is sent"
+        return traffic.Plan(what, group, [traffic.Phase("nothing", "before it raises", help=look)])
+    forward, backward = (
+        traffic.whole(kind, when, use.results[0]) for kind, when in (("gather", "in forward"), ("sum", "in backward"))
+    )
+    if function == "copy_to_shards":
+        forward = traffic.Phase("nothing", "in forward", help="x is the same on every rank already: return it")
+    if function == "gather_for_replicated":
+        backward = traffic.Phase("nothing", "in backward", help=conjugate_slips.SLICE)
+    return traffic.Plan(what, group, [forward, backward])
 
 
 def _compare(function: str, use: Use, value: Any, *, size: int, what: str, rank: int) -> None:
@@ -148,32 +179,52 @@ def _compare(function: str, use: Use, value: Any, *, size: int, what: str, rank:
         return
     came = expect.mapping(value, "result", "gradient", "beside", "input", "new", what=what, rank=rank)
     gathers = function in GATHERS
-    expect.same(came["result"], use.results[own], what=what, rank=rank, contiguous=gathers, outside_autograd=False)
+    form: dict[str, Any] = {"contiguous": gathers, "outside_autograd": False}
+    joined = conjugate_slips.gathered(use.inputs, own) if gathers else ()
+    expect.same(came["result"], use.results[own], slips=joined, what=what, rank=rank, **form)
     unchanged(came["input"], use.inputs[own], what=f"the argument of {what}, after the call,", rank=rank)
     expect.true(
         came["new"] is True or not gathers,
         f"rank {rank}: the result of {what} shares memory with the argument",
         expected="a tensor of its own",
     )
-    gradient(came["gradient"], use.gradients[own], what=f"the gradient through {what}", rank=rank)
+    through = f"the gradient through {what}"
+    gradient(came["gradient"], use.gradients[own], what=through, rank=rank, slips=_wrong_gradients(function, use, own))
     if use.beside:
         what_beside = f"the gradient of another tensor, to which the result of {what} was added,"
         with expect.helping("backward may change no gradient in place: others still need it; work on a copy"):
             gradient(came["beside"], use.upstream[own], what=what_beside, rank=rank)
 
 
-def gradient(value: Any, expected: Tensor, *, what: str, rank: int, scale: float | None = None) -> None:
+def _wrong_gradients(function: str, use: Use, own: int) -> Iterator[Slip]:
+    upstream = use.upstream
+    members = range(len(upstream)) if use.group is None else use.group
+    match function:
+        case "copy_to_shards":
+            turned = [use.layouts[place % len(use.layouts)] == "transposed" for place in range(len(members))]
+            yield from conjugate_slips.summed(upstream, own, members)
+            yield from conjugate_slips.summed_in_memory_order(upstream, own, turned)
+        case "gather_for_sharded":
+            yield from conjugate_slips.scattered(upstream, own, members)
+        case "gather_for_replicated":
+            yield from conjugate_slips.sliced(upstream[own], own, members, "its slice of the gradient")
+
+
+def gradient(
+    value: Any, expected: Tensor, *, what: str, rank: int, scale: float | None = None, slips: Iterable[Slip] = ()
+) -> None:
     """A gradient came back and is `expected`; scale: see `expect.close`. One of no elements may be missing."""
     if value is None and expected.numel() == 0:
         return
     if value is None:
         raise CheckFailed(
-            f"rank {rank}: {what} does not arrive",
+            f"rank {rank}: {what} does not arrive: autograd knows of no way back from the result",
             expected="a gradient",
-            actual="None: autograd knows of no way back from the result",
-            help="torch.distributed's collectives cut autograd: give forward and backward to torch.autograd.Function",
+            actual="None",
+            help=CUT,
         )
-    expect.close(value, expected, what=what, rank=rank, scale=scale, contiguous=False, outside_autograd=False)
+    form: dict[str, Any] = {"contiguous": False, "outside_autograd": False}
+    expect.close(value, expected, slips=slips, what=what, rank=rank, scale=scale, **form)
 
 
 def unchanged(value: Any, expected: Tensor, *, what: str, rank: int) -> None:
@@ -196,9 +247,3 @@ def _concatenated(pieces: Sequence[Tensor]) -> Tensor:
     import torch
 
     return torch.cat(list(pieces), dim=-1)
-
-
-def _sum(tensors: Sequence[Tensor]) -> Tensor:
-    import torch
-
-    return torch.stack(list(tensors)).double().sum(0).to(tensors[0].dtype)

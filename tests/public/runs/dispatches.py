@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, PerRank, expect
 from grader.checking.show import value_text
 from tests.public.oracles import collectives_bonus as oracle
 from tests.public.runs import cases
+from tests.public.runs.origins import Source, moved
+from tests.public.runs.told import UNWRITTEN, Told, explained, hinting, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,15 +69,16 @@ def run_dispatches(
 ) -> None:
     """Makes the calls in one world. groups: those of the calls with a group; every rank is in one of them."""
     everyone = list(range(world_size))
-    values = check.run(
-        world_size,
-        "collectives_bonus.dispatch_rows",
-        cases=[call.title for call in calls] + ["an all-reduce after the calls"],
-        calls=[{"layout": call.layout, "group": call.group, "refused": call.naming is not None} for call in calls],
-        rows=PerRank([[call.rows[rank] for call in calls] for rank in everyone]),
-        destinations=PerRank([[call.destinations[rank] for call in calls] for rank in everyone]),
-        groups=[list(ranks) for ranks in groups],
-    )
+    with hinting():
+        values = check.run(
+            world_size,
+            "collectives_bonus.dispatch_rows",
+            cases=[call.title for call in calls] + ["an all-reduce after the calls"],
+            calls=[{"layout": call.layout, "group": call.group, "refused": call.naming is not None} for call in calls],
+            rows=PerRank([[call.rows[rank] for call in calls] for rank in everyone]),
+            destinations=PerRank([[call.destinations[rank] for call in calls] for rank in everyone]),
+            groups=[list(ranks) for ranks in groups],
+        )
     for number, call in enumerate(calls):
         right = _received(call, groups, everyone)
         for rank in everyone:
@@ -84,8 +88,10 @@ def run_dispatches(
             if call.naming is not None:
                 _compare_refusal(came, call.naming, what=call.title, rank=rank)
             else:
-                what = f"the received rows of {call.title}"
-                expect.same(came.get("received"), right[rank], what=what, rank=rank)
+                received, wanted = came.get("received"), right[rank]
+                tell = partial(_received_told, received, wanted, call)
+                with explained(tell, what=call.title, rank=rank):
+                    expect.same(received, wanted, what=f"the received rows of {call.title}", rank=rank)
             expect.true(
                 came["new"] is True, f"rank {rank}: the received rows of {call.title} share memory with the argument"
             )
@@ -109,6 +115,28 @@ def _received(call: Dispatch, groups: Sequence[Sequence[int]], everyone: Sequenc
     return right
 
 
+def _received_told(value: Any, wanted: Tensor, call: Dispatch) -> Told | None:
+    """Which rows were received in place of which."""
+    came = tensor_of(value)
+    sources = [Source(f"rank {rank}'s rows", rows, of=f"rank {rank}") for rank, rows in enumerate(call.rows)]
+    told = moved(came, wanted, sources) if came is not None else None
+    return (
+        Told(told.did, "row i goes to rank destination[i]; first what rank 0 sent, in its order there")
+        if told
+        else None
+    )
+
+
+def _combined_told(value: Any, wanted: Tensor) -> Told | None:
+    """Which of its own rows a rank got back in place of which."""
+    came = tensor_of(value)
+    told = moved(came, wanted, [Source("the processed rows", wanted)]) if came is not None else None
+    if told is None:
+        return None
+    order = "row i of the result is what became of row i: undo the order of the sending"
+    return Told(told.did, UNWRITTEN if "NaN" in told.did else order)
+
+
 def _compare_refusal(came: dict[str, Any], naming: Sequence[str], *, what: str, rank: int) -> None:
     expect.raised(came, "ValueError", what=what, rank=rank, naming=naming)
     used = came["operations"]
@@ -128,16 +156,17 @@ def run_combines(
     """
     everyone = list(range(world_size))
     names = [_name(process) for process in processes]
-    values = check.run(
-        world_size,
-        "collectives_bonus.combine_rows",
-        cases=[call.title, *names, "an all-reduce after the calls"],
-        rows=PerRank(list(call.rows)),
-        destination=PerRank(list(call.destinations)),
-        group=call.group,
-        processes=[dict(process) for process in processes],
-        groups=[list(ranks) for ranks in groups],
-    )
+    with hinting():
+        values = check.run(
+            world_size,
+            "collectives_bonus.combine_rows",
+            cases=[call.title, *names, "an all-reduce after the calls"],
+            rows=PerRank(list(call.rows)),
+            destination=PerRank(list(call.destinations)),
+            group=call.group,
+            processes=[dict(process) for process in processes],
+            groups=[list(ranks) for ranks in groups],
+        )
     for rank in everyone:
         received = expect.tensor(values[rank][0], what=f"the received rows of {call.title}", rank=rank)
         for what, process, value in zip(names, processes, values[rank][1:], strict=False):
@@ -145,7 +174,9 @@ def run_combines(
             if process.get("rows_too_many") or process.get("group"):
                 _compare_refusal(came, [], what=what, rank=rank)
                 continue
-            expect.same(came.get("value"), oracle.processed(call.rows[rank], process), what=what, rank=rank)
+            wanted = oracle.processed(call.rows[rank], process)
+            with explained(partial(_combined_told, came.get("value"), wanted), what=what, rank=rank):
+                expect.same(came.get("value"), wanted, what=what, rank=rank)
             expect.true(
                 came["new"] is True,
                 f"rank {rank}: the result of {what} shares memory with the argument or with an earlier result",

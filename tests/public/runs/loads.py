@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.checking import Check, expect
+from grader.checking import Check, Slip, expect
 from tests.public.oracles.tensor_parallel import columns
 from tests.public.runs import cases
+from tests.public.runs.conjugate_slips import OWN
 from tests.public.runs.conjugates import nothing_sent, unchanged
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ def run_loads(check: Check, size: int, loads: Sequence[Loads]) -> None:
             number += 1
 
 
+def _others(whole: Tensor, rank: int, size: int) -> Iterator[Slip]:
+    for other in range(size):
+        gave = f"rank {other}'s columns of the master, not rank {rank}'s own"
+        yield Slip(gave, OWN, columns(whole, other, size))
+
+
 def _compare(one: Master, held: Master, value: Any, *, size: int, what: str, rank: int) -> None:
     parts = ("weight", "bias", "same objects", "own memory", "masters", "sum")
     came = expect.mapping(value, *parts, what=what, rank=rank)
@@ -90,7 +97,11 @@ def _compare(one: Master, held: Master, value: Any, *, size: int, what: str, ran
     for name, whole in (("weight", held.weight), ("bias", held.bias)):
         of = f"the {name} after {what}" + (", which is refused and changes nothing," if one.refused else "")
         own = None if whole is None else columns(whole, rank, size)
-        expect.same(came[name], own, what=of, rank=rank, contiguous=False, outside_autograd=False)
+        if whole is None or own is None:
+            expect.same(came[name], own, what=of, rank=rank, contiguous=False, outside_autograd=False)
+            continue
+        form: dict[str, Any] = {"contiguous": False, "outside_autograd": False}
+        expect.same(came[name], own, slips=_others(whole, rank, size), what=of, rank=rank, **form)
     if one.refused:
         return
     expect.true(

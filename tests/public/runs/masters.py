@@ -170,6 +170,15 @@ def _compare(first: Construction, made: Sequence[Made]) -> None:
 def _all_columns_differ(construction: Construction, layer: Made) -> None:
     import torch
 
+    first = next(iter(layer.values()))["weight"]
+    alike = [rank for rank in layer if torch.equal(layer[rank]["weight"], first)]
+    expect.true(
+        len(alike) == 1 or not first.numel(),
+        f"ranks {', '.join(map(str, alike))} hold equal columns of the weight of {construction.name}: it is not split",
+        expected="on each rank its own columns of one master",
+        actual=f"on each of these ranks {value_text(first)}",
+        help=f"ranks that draw alike, or keep the same piece, hold the same columns: {ONE_MASTER}",
+    )
     whole = torch.cat([layer[rank]["weight"] for rank in layer], dim=-1)
     owner = [rank for rank in layer for _ in range(layer[rank]["weight"].shape[-1])]
     for later in range(1, whole.shape[-1]):
@@ -180,5 +189,5 @@ def _all_columns_differ(construction: Construction, layer: Made) -> None:
                 f"{construction.name} are equal",
                 expected=f"{whole.shape[-1]} columns that differ, all of one master",
                 actual=value_text(whole[:, later]),
-                help=f"ranks that draw alike hold equal columns, and then no weight is split: {ONE_MASTER}",
+                help=f"ranks that draw alike hold equal columns: {ONE_MASTER}",
             )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from grader.checking import CheckFailed, expect
 from tests.public.oracles import benchmark as oracle
-
-LONGEST_SHOWN = 5  # iterations
-NOT_DONE = "run the operation asked for; an asynchronous one is done when its handle was waited for"
+from tests.public.runs.bandwidths import algorithm_told, bus_told
+from tests.public.runs.iterations import NOT_DONE, before_told, between_told
+from tests.public.runs.seconds import WHOLE, bytes_told, seconds_told
+from tests.public.runs.told import explained
 
 
 @dataclass(frozen=True)
@@ -84,23 +86,23 @@ class Measured:
 
     def expect_seconds(self) -> None:
         """The median over iterations of the maximum over ranks."""
-        wanted = oracle.slowest_median(self.seconds)
-        what = f"seconds, {self._of_all_ranks()}, from {self.what}"
-        expect.number(self.field("seconds"), wanted, what=what, rank=self.rank)
-
-    def _of_all_ranks(self) -> str:
-        if self.run.num_iterations > LONGEST_SHOWN:
-            return f"for {self.run.num_iterations} iterations"
-        each = "; ".join(f"rank {rank}: {own}" for rank, own in zip(self.members, self.seconds, strict=True))
-        return f"for iterations of these seconds ({each})"
+        value, wanted = self.field("seconds"), oracle.slowest_median(self.seconds)
+        told = partial(seconds_told, value, self.seconds, self.members, self.rank)
+        with explained(told, what=self.what, rank=self.rank):
+            expect.number(value, wanted, what=f"seconds of {self.what}", rank=self.rank)
 
     def expect_sizes(self) -> None:
         """num_bytes, the world size, and both bandwidths: right, or what the submission's own functions make of it."""
         size = len(self.members)
         num_bytes = oracle.whole_elements(self.run.num_elements, size) * oracle.ITEM_BYTES[self.run.dtype]
         wanted = {"operation": self.run.operation, "num_bytes": num_bytes, "world_size": size}
+        what = f"{self.what} in a world of {size}"
+        told = partial(
+            bytes_told, self.field("num_bytes"), self.run.operation, self.run.num_elements, self.run.dtype, size
+        )
         for name, value in wanted.items():
-            expect.same(self.field(name), value, what=f"{name} of {self.what} in a world of {size}", rank=self.rank)
+            with explained(told if name == "num_bytes" else lambda: None, what=what, rank=self.rank):
+                expect.same(self.field(name), value, what=f"{name} of {what}", rank=self.rank)
         seconds = self.field("seconds")
         if type(seconds) not in (float, int) or not seconds > 0:
             raise CheckFailed(f"rank {self.rank}: seconds of {self.what} is not a number above 0")
@@ -109,28 +111,35 @@ class Measured:
             came = self.field(name)
             if type(came) is float and type(own) is float and came == own:
                 continue  # where the submission's own function is wrong, that is another check's to say
-            expect.number(came, value, what=f"{name} of {self.what}", rank=self.rank)
+            told = partial(algorithm_told, came, num_bytes, seconds)
+            if name == "bus_bandwidth":
+                told = partial(bus_told, came, self.run.operation, num_bytes, seconds, size)
+            of = f"{name} of {self.what}"
+            with explained(told, what=of, rank=self.rank):
+                expect.number(came, value, what=of, rank=self.rank)
 
     def expect_iterations(self) -> None:
         """Each iteration is synchronize, barrier, clock, the collective, synchronize, clock."""
+        size, operation = len(self.members), self.run.operation
         for number, (before, between) in enumerate(self._iterations()):
-            where = f"rank {self.rank}: in iteration {number} of {self.what},"
-            came = [each["event"] for each in before[-2:]]
-            expect.true(
-                came == ["synchronize", "barrier"] and before[-1].get("ranks", len(self.members)) == len(self.members),
-                f"{where} the last two calls before the clock is read are not synchronize and a barrier of the group",
-                expected="synchronize, barrier",
-                actual=shown(before[-2:]),
-                help="None means grader.given.synchronize(device) and dist.barrier(group=group)",
-            )
+            came, met = [each["event"] for each in before[-2:]], before[-1:] and before[-1].get("ranks", size)
+            if came != ["synchronize", "barrier"] or met != size:
+                told = before_told([each["event"] for each in before], met, size, passed=self.run.injected)
+                raise CheckFailed(
+                    f"rank {self.rank}: {self.what} {told.did} in iteration {number}",
+                    expected="before the clock is read: synchronize, barrier",
+                    actual=shown(before[-2:]),
+                    help=told.help,
+                )
             came = [each["event"] for each in between]
-            expect.true(
-                came == [self.run.operation, "synchronize"],
-                f"{where} something else than {self.run.operation} and then synchronize is between the two clocks",
-                expected=f"{self.run.operation}, synchronize",
-                actual=shown(between),
-                help=NOT_DONE if self.run.operation not in came else "what stands between the two clocks is measured",
-            )
+            if came != [operation, "synchronize"]:
+                told = between_told(came, operation)
+                raise CheckFailed(
+                    f"rank {self.rank}: {self.what} {told.did} in iteration {number}",
+                    expected=f"between the two readings of the clock: {operation}, synchronize",
+                    actual=shown(between),
+                    help=told.help,
+                )
 
     def expect_buffers(self) -> None:
         """What is timed works on S elements of the dtype, in the same memory each time."""
@@ -142,7 +151,8 @@ class Measured:
             own = [one for one in between if one["event"] == self.run.operation]
             expect.true(
                 len(own) == 1 or size == 1,  # a world of 1 need not communicate
-                f"rank {self.rank}: iteration {number} of {self.what} does not time one whole {self.run.operation}",
+                f"rank {self.rank}: {self.what} times {shown(between)} in iteration {number}, "
+                f"not one {self.run.operation} and synchronize",
                 expected=f"between the two clocks: {self.run.operation}",
                 actual=shown(between),
                 help=NOT_DONE,
@@ -152,10 +162,10 @@ class Measured:
             came = (sorted(one["elements"]), one["dtype"], one["ranks"])
             expect.true(
                 came == (wanted, self.run.dtype, size),
-                f"rank {self.rank}: what {self.what} times is not a {self.run.operation} of a whole array of {whole}",
-                expected=f"tensors of {wanted} elements, {self.run.dtype}, in a group of {size}",
+                f"rank {self.rank}: {self.what} times {_size(*came[:2])}, not {_size(wanted, self.run.dtype)}",
+                expected=f"tensors of {wanted} elements, {self.run.dtype}, in a group of {size}: {whole} in all",
                 actual=f"tensors of {came[0]} elements, {came[1]}, in a group of {came[2]}",
-                help="S is the input of reduce-scatter, the output of all-gather, one rank's send buffer of all-to-all",
+                help=WHOLE,
             )
         expect.true(
             len({one["buffers"] for one in timed}) <= 1,
@@ -171,7 +181,8 @@ class Measured:
         came = sum(one["event"] == self.run.operation for one in before)
         expect.true(
             came == wanted,
-            f"rank {self.rank}: {self.what} ran the {self.run.operation} {came} times before the first that is timed",
+            f"rank {self.rank}: {self.what} "
+            + (f"warms up with {came} of {self.run.operation}, not {wanted}" if came else "does not warm up"),
             expected=f"warm-up: {wanted} times",
             actual=f"{came} times",
         )
@@ -200,6 +211,10 @@ class Measured:
             pairs.append((self.events[done:start], self.events[start + 1 : end]))
             done = end + 1
         return pairs
+
+
+def _size(elements: Sequence[int], dtype: str) -> str:
+    return f"{dtype} buffers of {' and '.join(map(str, elements))} elements"
 
 
 def shown(events: Sequence[dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from tests.public.oracles import benchmark as oracle
 from tests.public.runs.measured import Measured, Run, shown
+from tests.public.runs.told import hinting
 
 EVENTS = (*oracle.OPERATIONS, "synchronize", "barrier", "clock")
 
@@ -37,27 +38,28 @@ def measure(
     everyone = list(range(world_size))
     own_group = {rank: next((list(ranks) for ranks in groups if rank in ranks), everyone) for rank in everyone}
     seconds = [durations(check, world_size, max(run.num_iterations, 0), number) for number, run in enumerate(runs)]
-    values = check.run(
-        world_size,
-        "benchmark.benchmark_collective",
-        cases=[run.title for run in runs] + ["an all-reduce after the last call"],
-        calls=[
-            {
-                "operation": run.operation,
-                "num_elements": run.num_elements,
-                "dtype": run.dtype,
-                "counts": run.counts,
-                "injected": run.injected,
-                "group": run.group,
-                "refused": run.naming is not None,
-            }
-            for run in runs
-        ],
-        readings=PerRank(
-            [[oracle.readings(by_rank[rank], 1000.0 * (rank + 1)) for by_rank in seconds] for rank in everyone]
-        ),
-        groups=[list(ranks) for ranks in groups],
-    )
+    with hinting():
+        values = check.run(
+            world_size,
+            "benchmark.benchmark_collective",
+            cases=[run.title for run in runs] + ["an all-reduce after the last call"],
+            calls=[
+                {
+                    "operation": run.operation,
+                    "num_elements": run.num_elements,
+                    "dtype": run.dtype,
+                    "counts": run.counts,
+                    "injected": run.injected,
+                    "group": run.group,
+                    "refused": run.naming is not None,
+                }
+                for run in runs
+            ],
+            readings=PerRank(
+                [[oracle.readings(by_rank[rank], 1000.0 * (rank + 1)) for by_rank in seconds] for rank in everyone]
+            ),
+            groups=[list(ranks) for ranks in groups],
+        )
     measured = []
     for rank in everyone:
         for number, run in enumerate(runs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +10,7 @@ from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
 from tests.public.oracles import pipeline_parallel as oracle
+from tests.public.runs import pipeline_slips
 from tests.public.runs.pipelines import Call, Pipeline
 
 if TYPE_CHECKING:
@@ -17,21 +18,8 @@ if TYPE_CHECKING:
 
 Aspect = Literal["results", "gradients", "inputs", "microbatches"]
 EVERYTHING: tuple[Aspect, ...] = ("results", "gradients", "inputs", "microbatches")
-Stories = Iterable[tuple[str, "Tensor | None"]]  # what a mistake is called, and the values that it gives
 
 STRAY = "an exchange of messages after the last call: did a stage send one that nobody received?"
-NO_GRADIENT = (
-    "no gradient came back to this stage: the activation that the next stage receives must be a leaf that requires "
-    "a gradient before its layers run"
-)
-ADDS_UP = (
-    "train_step adds to .grad what it finds there, and clears nothing: neither at its start nor between microbatches"
-)
-WEIGHTS = "microbatch k weighs rows_k / num_rows in the gradients"
-BUFFERS = (
-    "every backward saw the input of the last microbatch: one receive buffer was used for all of them, but backward "
-    "still needs each activation, so each microbatch needs a buffer of its own"
-)
 
 
 def run(check: Check, size: int, pipelines: Sequence[Pipeline], *, of: Sequence[Aspect] = EVERYTHING) -> None:
@@ -42,12 +30,13 @@ def run(check: Check, size: int, pipelines: Sequence[Pipeline], *, of: Sequence[
                   function, were called with.
     """
     calls = [(pipeline, number) for pipeline in pipelines for number in range(len(pipeline.calls))]
-    values = check.run(
-        size,
-        "pipeline_parallel.run",
-        cases=[pipeline.named(pipeline.calls[number]) for pipeline, number in calls] + [STRAY],
-        pipelines=PerRank([[pipeline.for_rank(rank) for pipeline in pipelines] for rank in range(size)]),
-    )
+    with pipeline_slips.hinting():
+        values = check.run(
+            size,
+            "pipeline_parallel.run",
+            cases=[pipeline.named(pipeline.calls[number]) for pipeline, number in calls] + [STRAY],
+            pipelines=PerRank([[pipeline.for_rank(rank) for pipeline in pipelines] for rank in range(size)]),
+        )
     for place, (pipeline, number) in enumerate(calls):
         came = {rank: values[rank][place] for rank in range(size)}
         _compare(pipeline, number, came, of=of)
@@ -90,7 +79,7 @@ def _compare(pipeline: Pipeline, number: int, came: Mapping[int, Any], *, of: Se
             sent = call.for_stage(stage, len(pipeline.stages))
             for name in ("batch", "target"):
                 after = f"the {name} after {what}"
-                options = {} if sent[name] is None else {"contiguous": False, "outside_autograd": False}
+                options: dict[str, Any] = {} if sent[name] is None else {"contiguous": False, "outside_autograd": False}
                 expect.same(value[name], sent[name], what=after, rank=rank, **options)
         if "microbatches" in of:
             sizes = [len(rows) for rows in oracle.microbatches(_rows(call), pipeline.num_microbatches)]
@@ -111,18 +100,12 @@ def _target(call: Call) -> Tensor:
 
 def _compare_result(pipeline: Pipeline, call: Call, value: Mapping[str, Any], *, what: str, rank: int) -> None:
     """On the last stage: the output, microbatch by microbatch, or the losses."""
-    import torch
-
+    m, rtol = pipeline.num_microbatches, pipeline.rtol
+    sizes = [len(rows) for rows in oracle.microbatches(_rows(call), m)]
     if call.function == "train_step":
-        m = pipeline.num_microbatches
-        expected = oracle.losses(pipeline.stages, _rows(call), _target(call), loss=pipeline.loss, num_microbatches=m)
-        sizes = [len(rows) for rows in oracle.microbatches(_rows(call), m)]
-        weights = torch.tensor(sizes, dtype=expected.dtype) / sum(sizes)
-        stories: list[tuple[str, Tensor | None]] = [
-            ("the losses that are returned are each the mean over its own rows, without weights", expected * weights),
-            ("the losses that are returned are each the mean over its own rows, without weights", expected / m),
-        ]
-        _close(value["result"], expected, stories, what=f"the losses of {what}", rank=rank, rtol=pipeline.rtol)
+        right = oracle.losses(pipeline.stages, _rows(call), _target(call), loss=pipeline.loss, num_microbatches=m)
+        slips, of = pipeline_slips.losses(right, sizes), f"the losses of {what}"
+        expect.close(value["result"], right, slips=slips, what=of, rank=rank, rtol=rtol)
         return
     output = oracle.WholeNetwork(pipeline.stages)(_rows(call)).detach()
     came = expect.tensor(value["result"], what=what, rank=rank)
@@ -132,40 +115,14 @@ def _compare_result(pipeline: Pipeline, call: Call, value: Mapping[str, Any], *,
         expected="a tensor of its own",
         help="the layers may return their input: copy the batch before, or the output after",
     )
+    pieces = oracle.microbatches(output, m)
     if came.shape != output.shape or came.dtype != output.dtype:
-        expect.close(value["result"], output, what=what, rank=rank)
-    pieces = oracle.microbatches(output, pipeline.num_microbatches)
-    start = 0
+        expect.close(value["result"], output, slips=pipeline_slips.outputs(pieces), what=what, rank=rank)
     for k, piece in enumerate(pieces):
-        rows = slice(start, start + len(piece))
-        start += len(piece)
-        others = [(f"these are the rows of microbatch {j}", other) for j, other in enumerate(pieces) if j != k]
-        of_rows = f"{what}, microbatch {k} (rows {rows.start} to {rows.stop - 1}),"
-        _close(replace(value["result"], tensor=came[rows]), piece, others, what=of_rows, rank=rank, rtol=pipeline.rtol)
-
-
-def _close(
-    value: Any, expected: Tensor, stories: Stories, *, what: str, rank: int, rtol: float, **options: Any
-) -> None:
-    """As `expect.close`, but a failure says which mistake gives these values, where one of the stories does."""
-    try:
-        expect.close(value, expected, what=what, rank=rank, rtol=rtol, **options)
-    except CheckFailed as failed:
-        if _fits(value, expected, rtol):  # the numbers are right, what else is wrong has been said
-            raise
-        said = failed.explanation
-        for story, values in stories:
-            if values is not None and _fits(value, values, rtol):
-                raise CheckFailed(said.rationale, expected=said.expected, actual=said.actual, help=story) from None
-        raise
-
-
-def _fits(value: Any, values: Tensor, rtol: float) -> bool:
-    try:
-        expect.close(value, values, what="", rank=0, rtol=rtol, contiguous=False, outside_autograd=False)
-    except CheckFailed:
-        return False
-    return True
+        start = sum(sizes[:k])
+        rows = replace(value["result"], tensor=came[start : start + len(piece)])
+        of = f"{what}, microbatch {k} (rows {start} to {start + len(piece) - 1}),"
+        expect.close(rows, piece, slips=pipeline_slips.pieces(pieces, k), what=of, rank=rank, rtol=rtol)
 
 
 def _expected_gradients(pipeline: Pipeline, number: int) -> list[list[Tensor | None]]:
@@ -174,7 +131,7 @@ def _expected_gradients(pipeline: Pipeline, number: int) -> list[list[Tensor | N
     for call in pipeline.calls[: number + 1]:
         if call.function == "train_step":
             new = oracle.whole_gradients(pipeline.stages, _rows(call), _target(call), loss=pipeline.loss)
-            held = [[_sum(*pair) for pair in zip(*stage, strict=True)] for stage in zip(held, new, strict=True)]
+            held = pipeline_slips.added(held, new)
     return held
 
 
@@ -182,10 +139,6 @@ def _before(pipeline: Pipeline) -> list[list[Tensor | None]]:
     if pipeline.gradients:
         return [list(stage) for stage in pipeline.gradients]
     return [[None for _ in stage] for stage in oracle.WholeNetwork(pipeline.stages).parameters()]
-
-
-def _sum(held: Tensor | None, new: Tensor | None) -> Tensor | None:
-    return new if held is None else held if new is None else held + new
 
 
 def _compare_gradients(
@@ -205,46 +158,30 @@ def _compare_gradients(
                     help="only train_step writes gradients, and only those of parameters that require one",
                 )
             continue
-        stories = _stories(pipeline, number, stage, place)
         if came[place] is None or (_is_zero(came[place]) and bool(wanted.any())):
-            actual = "None" if came[place] is None else "zeros"
-            help = NO_GRADIENT if stage < len(pipeline.stages) - 1 else "backward has not reached this parameter"
-            raise CheckFailed(f"rank {rank}: {what} is missing", expected="a tensor", actual=actual, help=help)
-        _close(came[place], wanted, stories, what=what, rank=rank, rtol=pipeline.rtol, contiguous=False)
+            raise _missing(pipeline, stage, came, place, what=what, rank=rank)
+        held = _before(pipeline) if number == 0 else _expected_gradients(pipeline, number - 1)
+        wrong = pipeline_slips.wrong_gradients(pipeline, call, held) if call.function == "train_step" else iter(())
+        slips = pipeline_slips.picked(wrong, stage, place)
+        expect.close(came[place], wanted, slips=slips, what=what, rank=rank, rtol=pipeline.rtol, contiguous=False)
+
+
+def _missing(pipeline: Pipeline, stage: int, came: Sequence[Any], place: int, *, what: str, rank: int) -> CheckFailed:
+    """A gradient of None or zeros; that no gradient came back is said where no parameter of the stage got one."""
+    actual = "None" if came[place] is None else "zeros"
+    last = stage == len(pipeline.stages) - 1
+    nothing = not last and all(value is None or _is_zero(value) for value in came)
+    why = f": no gradient came back from stage {stage + 1}" if nothing else ""
+    return CheckFailed(
+        f"rank {rank}: {what} is {'missing' if came[place] is None else 'all zeros'}{why}",
+        expected="a gradient that is not zero",
+        actual=actual,
+        help=pipeline_slips.UNREACHED if last else pipeline_slips.NO_GRADIENT,
+    )
 
 
 def _is_zero(value: Any) -> bool:
     return isinstance(value, ReturnedTensor) and not bool(value.tensor.any())
-
-
-def _stories(pipeline: Pipeline, number: int, stage: int, place: int) -> Stories:
-    """What classic mistakes leave in one parameter's gradient after this call; computed only where it is looked at."""
-
-    def pick(gradients: oracle.Gradients) -> Tensor | None:
-        return gradients[stage][place]
-
-    call, m = pipeline.calls[number], pipeline.num_microbatches
-    if call.function != "train_step":
-        return
-    x, y, loss, stages = _rows(call), _target(call), pipeline.loss, pipeline.stages
-    held = pick(_before(pipeline) if number == 0 else _expected_gradients(pipeline, number - 1))
-    right = [len(rows) / len(x) for rows in oracle.microbatches(x, m)]
-    weighted = [
-        (WEIGHTS + ": they were added without weights", [1.0] * m),
-        (WEIGHTS + ": they were added with 1 / num_microbatches", [1 / m] * m),
-        (ADDS_UP + "; this is the last microbatch's part alone", [0.0] * (m - 1) + right[-1:]),
-        (ADDS_UP + "; this is the last microbatch's gradient alone", [0.0] * (m - 1) + [1.0]),
-        ("this is the first microbatch's part alone", right[:1] + [0.0] * (m - 1)),
-    ]
-    if held is not None:
-        yield ADDS_UP, pick(oracle.whole_gradients(stages, x, y, loss=loss))
-    for story, weights in weighted:
-        new = pick(oracle.weighted_gradients(stages, x, y, loss=loss, weights=weights))
-        yield story, new
-        yield story, _sum(held, new)
-    if m > 1 and len(x) % m == 0 and x.is_floating_point():
-        new = pick(oracle.overwritten_gradients(stages, x, y, loss=loss, num_microbatches=m))
-        yield BUFFERS, _sum(held, new)
 
 
 def _compare_sizes(value: Any, sizes: Sequence[int], *, of: str, what: str, rank: int) -> None:

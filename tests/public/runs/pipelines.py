@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from grader.checking.expect import RTOL
+from grader.checking.differences import RTOL
 from tests.public.oracles.pipeline_parallel import Layer, Stages, WholeNetwork
 
 if TYPE_CHECKING:

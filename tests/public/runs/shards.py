@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from grader.checking import Check, expect
+from grader.checking import Check, Slip, expect
 from tests.public.oracles.tensor_parallel import columns
 from tests.public.runs import cases
+from tests.public.runs.conjugate_slips import OWN
 from tests.public.runs.conjugates import unchanged
 
 if TYPE_CHECKING:
@@ -66,10 +67,29 @@ def run_shards(check: Check, calls: Sequence[Shard]) -> None:
             continue
         came = expect.mapping(value, "value", "input", "new", what=what, rank=0)
         own = columns(call.weight, call.rank, call.world_size)
-        expect.same(came["value"], own, what=what, rank=0, outside_autograd=False)
+        expect.same(came["value"], own, slips=_slips(call), what=what, rank=0, outside_autograd=False)
         unchanged(came["input"], call.weight, what=f"the weight of {what}, after the call,", rank=0)
         expect.true(
             came["new"] is True,
             f"the result of {what} shares memory with the weight",
             expected="a copy: a view of the columns keeps the whole weight alive",
         )
+
+
+def _slips(call: Shard) -> Iterator[Slip]:
+    """Other parts of the weight."""
+    weight, rank, world_size = call.weight, call.rank, call.world_size
+    width, rest = divmod(weight.shape[-1], world_size)
+    short = weight[..., rank * width : (rank + 1) * width]
+    left = f"n // W = {width} columns, so that the last {rest} of {weight.shape[-1]} belong to no rank"
+    yield Slip(left, f"the first n % W = {rest} ranks own one column more", short)
+    rows = weight.tensor_split(world_size, dim=0)[rank]
+    yield Slip("rows, not columns", "weights are (in, out), so the columns are the last dimension", rows)
+    dealt = weight[..., rank::world_size]
+    yield Slip(f"one column in {world_size}, from column {rank} on", "a rank's columns lie side by side", dealt)
+    chunks = weight.chunk(world_size, dim=-1)
+    if rank < len(chunks):
+        yield Slip("what torch.chunk gives, which rounds up", "use piece_range of grader.given", chunks[rank])
+    for other in range(world_size):
+        gave = f"rank {other}'s columns, not rank {rank}'s"
+        yield Slip(gave, OWN, columns(weight, other, world_size))

@@ -14,10 +14,12 @@ from tests.public.oracles.sessions import (
     backward,
     clear,
     look,
+    move,
     no_sync,
     write,
 )
 from tests.public.runs.wrappers import coefficients, parameters
+from tests.public.runs.wrong_means import INSIDE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 SHAPES: Mapping[str, Sequence[int]] = {"a": (2, 3), "b": (2, 3), "c": (5,), "d": (), "e": (2, 3)}
 # Of one shape, a gradient that meets another parameter's gives a wrong mean and no crash.
 ALIKE: Mapping[str, Sequence[int]] = dict.fromkeys(SHAPES, (2, 3))
+
+LEFT_OUT = "where backward does not use a parameter on this rank, its .grad is None and counts as zeros"
+LEFT = "after no_sync() all is as before: count how deep it is, and count back in a finally"
 
 Use = Callable[..., "dict[str, Tensor]"]
 
@@ -57,8 +62,9 @@ class Builder:
 def steps(make: Builder) -> list[Session]:
     """Ordinary steps, with gradients that are cleared, zeroed and kept, and gradients written by hand."""
 
-    def ordinary(_: int, use: Use) -> Script:
+    def ordinary(rank: int, use: Use) -> Script:
         return [
+            move({name: parameter * 0 + rank for name, parameter in make.of.items()}),
             backward(use(turn=1)),
             SYNCHRONIZE,
             look("after the first step"),
@@ -183,9 +189,9 @@ def missing(make: Builder) -> list[Session]:
         ]
 
     return [
-        make.session("each rank leaves out other parameters", left_out),
-        make.session(f"rank {middle} has no backward in the first step", without_backward),
-        make.session("parameters left out while gradients are kept", kept),
+        make.session("each rank leaves out other parameters", left_out, hint=LEFT_OUT),
+        make.session(f"rank {middle} has no backward in the first step", without_backward, hint=LEFT_OUT),
+        make.session("parameters left out while gradients are kept", kept, hint=LEFT_OUT),
         make.session("'tied' is 'a' under a second name", tied, tied={"tied": "a"}),
         make.session("b and d are frozen", frozen, frozen=frozenset({"b", "d"})),
     ]
@@ -251,9 +257,9 @@ def accumulation(make: Builder) -> list[Session]:
         ]
 
     return [
-        make.session("no_sync() and a last backward", last_outside),
-        make.session("no_sync() alone", none_outside),
-        make.session("no_sync() and other parameters outside", others_outside),
-        make.session("no_sync() left by an exception", interrupted),
-        make.session("nested no_sync()", nested),
+        make.session("no_sync() and a last backward", last_outside, hint=INSIDE),
+        make.session("no_sync() alone", none_outside, hint=INSIDE),
+        make.session("no_sync() and other parameters outside", others_outside, hint=INSIDE),
+        make.session("no_sync() left by an exception", interrupted, hint=LEFT),
+        make.session("nested no_sync()", nested, hint=LEFT),
     ]

@@ -1,0 +1,1 @@
+"""`make mistakes`: each classic mistake as a submission, and the first line that its student reads."""
