@@ -49,7 +49,7 @@ def check_among(names: Sequence[str], name: str) -> str:
 
 
 def _folders_beside(out: Path) -> list[str]:
-    """Folders next to `out`, and `out` is one of none, that hold a gradebook."""
+    """Names of the folders next to `out` that hold a gradebook."""
     try:
         return [place.parent.name for place in sorted(out.absolute().parent.glob(f"*/{FILE_NAME}"))]
     except OSError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,10 +21,14 @@ from grader.batch.sources import contents_of
 from grader.batch.submission import Submission
 from grader.checking import catalog
 from grader.checking.catalog import ListedCheck
+from grader.checking.context import Grading, Ran, seed_of
+from grader.checking.judging import judge
+from grader.checking.submission import Submission as Held
+from grader.checking.summary import WIDTH, explanation_text, shortened
+from grader.checking.trace_record import trace_record
+from grader.checking.trace_table import trace_table
 from grader.checking.verdict import Status, Verdict
-
-if TYPE_CHECKING:
-    from grader.checking.context import Ran
+from grader.world import Launcher, NoJail
 
 MAX_LINES = 200
 MIN_WIDTH, MAX_WIDTH = 60, 160
@@ -34,13 +38,12 @@ MIN_WIDTH, MAX_WIDTH = 60, 160
 class Case:
     """What is judged again.
 
-    files:    by file name. seed: of the inputs; None for the check's own.
-    salt:     what the seeds of hidden checks depend on. before: the verdict in the gradebook.
-    remarks:  sentences for the user.
+    name:    the student's, or the path. seed: of the inputs; None for the check's own.
+    before:  the verdict in the gradebook. remarks: sentences for the user.
     """
 
     name: str
-    files: Submission
+    submission: Submission
     listed: ListedCheck
     seed: int | None
     before: Verdict | None = None
@@ -127,8 +130,6 @@ def _handed_in(place: Path, listed: ListedCheck, seed: int | None) -> Case:
 
 
 def _graded(graded: Graded, listed: ListedCheck, seed: int | None, remarks: tuple[str, ...]) -> Case:
-    from grader.checking.context import seed_of
-
     spec, before = listed.spec, graded.verdicts.get(listed.spec.name)
     if seed is None:  # a verdict that no judge gave holds none
         judged = before is not None and before.status is not Status.INFRA
@@ -145,11 +146,6 @@ def _graded(graded: Graded, listed: ListedCheck, seed: int | None, remarks: tupl
 
 
 def _judge(case: Case, jail: str) -> tuple[Verdict, list[Ran]]:
-    from grader.checking.context import Grading, seed_of
-    from grader.checking.judging import judge
-    from grader.checking.submission import Submission as Held
-    from grader.world import Launcher, NoJail
-
     if jail == "none":
         launcher = Launcher(NoJail())
     else:
@@ -159,22 +155,19 @@ def _judge(case: Case, jail: str) -> tuple[Verdict, list[Ran]]:
     spec = case.listed.spec
     seed = case.seed if case.seed is not None else seed_of(spec.name, hidden=spec.hidden, salt="")
     ran: list[Ran] = []
-    held = Held({Path(name).stem: data for name, data in case.files.files.items()}, {})
+    held = Held({Path(name).stem: data for name, data in case.submission.files.items()}, {})
     with launcher:
         verdict = judge(case.listed, Grading(held, launcher), seed=seed, root=project_root(), ran=ran)
     return verdict, ran
 
 
 def _text(case: Case, verdict: Verdict, ran: Sequence[Ran], *, whole: bool) -> str:
-    from grader.checking.summary import explanation_text, shortened
-    from grader.checking.trace_table import trace_table
-
     spec = case.listed.spec
     width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
     lines = [f"{spec.name} on {case.name}, seed {verdict.seed}: {_outcome(verdict)}"]
     if case.before is not None and (case.before.status, case.before.points) != (verdict.status, verdict.points):
         lines.append(f"in the gradebook: {_outcome(case.before)}")
-    lines.append(f"claim: {spec.statement}")
+    lines.append(textwrap.fill(f"claim: {spec.statement}", WIDTH))
     if verdict.explanation is not None:
         lines += ["", explanation_text(replace(verdict, replay=""))]
     if verdict.output:
@@ -189,8 +182,6 @@ def _outcome(verdict: Verdict) -> str:
 
 
 def _json(case: Case, verdict: Verdict, ran: Sequence[Ran]) -> str:
-    from grader.checking.trace_record import trace_record
-
     told = {
         "submission": case.name,
         "claim": case.listed.spec.statement,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.checking.differences import RTOL, Slips, explained, ratio_help, wrong_values
 from grader.checking.failed import CheckFailed
-from grader.checking.show import tensor_text, value_text
+from grader.checking.show import rank_table, tensor_text, value_text
 from grader.world.failure import printable
 from grader.world.values import Foreign, ReturnedTensor
 
@@ -195,6 +195,21 @@ def helping(text: str) -> Iterator[None]:
     except CheckFailed as failed:
         if not failed.explanation.help:
             failed.explanation = replace(failed.explanation, help=text)
+        raise
+
+
+@contextmanager
+def by_rank(came: Sequence[Any], expected: Sequence[Any]) -> Iterator[None]:
+    """A wrong value that fails inside is shown beside those of the other ranks: a table of each, by rank.
+
+    came, expected: one entry for each rank.
+    """
+    try:
+        yield
+    except CheckFailed as failed:
+        told = failed.explanation
+        if told.actual and told.expected and len(came) > 1:
+            failed.explanation = replace(told, expected=rank_table(expected), actual=rank_table(came))
         raise
 
 

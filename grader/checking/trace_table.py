@@ -10,7 +10,7 @@ from grader.checking.trace_order import Row, Step, rows
 from grader.world.failure import printable
 from grader.world.mismatch import describe, short
 from grader.world.operation import POINT_TO_POINT, Operation, Place
-from grader.world.trace import Doing, Event
+from grader.world.trace import Doing, Event, Trace
 
 MAX_COLUMNS = 4
 MIN_COLUMN = 18
@@ -20,12 +20,13 @@ LAST_SHARE = 2 / 3  # of the lines, for the world that ran last: it is the one t
 HEAD_SHARE = 1 / 4  # of a world's lines, for its beginning; the rest is for its end
 
 _Key = tuple[int, int]  # rank and seq: one operation of a world
+_Files = Mapping[str, str]  # what a line of a file is called, for files whose name goes without saying
 
 
 def trace_table(ran: Sequence[Ran], *, own_file: str, width: int = 80, max_lines: int | None = None) -> list[str]:
     """The lines that show what the ranks of these worlds asked of their groups, and what each waited for.
 
-    own_file:  "collectives.py": its lines are shown as "line 41", those of other files with their name.
+    own_file:  "collectives.py": its lines are shown as "line 41", the program's as "program line 41".
     max_lines: about as many at most; of what is too long, the middle of each world is left out. None for all.
     """
     bodies = [_body(world, own_file, width) for world in ran]
@@ -68,8 +69,10 @@ def _heading(ran: Ran, width: int) -> list[str]:
 
 def _body(ran: Ran, own_file: str, width: int) -> list[str]:
     by_case: dict[int, list[list[Step]]] = {}
+    meetings = _meetings(ran.trace)
+    files = {own_file: "line", f"programs/{ran.program.partition('.')[0]}.py": "program line"}
     for rank in range(ran.world_size):
-        for case, step in _steps(ran, rank, own_file):
+        for case, step in _steps(ran.trace.of(rank), meetings, files):
             by_case.setdefault(case, [[] for _ in range(ran.world_size)])[rank].append(step)
     if not by_case:
         return ["(no rank asked anything of a group)"]
@@ -120,27 +123,41 @@ def _row_lines(row: Row, width: int) -> Iterator[str]:
         yield from textwrap.wrap(text, width, initial_indent=label, subsequent_indent=" " * (len(label) + 2))
 
 
-def _steps(ran: Ran, rank: int, own_file: str) -> Iterator[tuple[int, Step]]:
+def _meetings(trace: Trace) -> dict[_Key, int]:
+    """The number of the meeting that each operation took part in; those that never started are not there."""
+    meetings = {(one.rank, one.seq): number for number, met in enumerate(trace.met) for one in met}
+    number = len(trace.met)
+    forming: dict[tuple[int, ...], list[_Key]] = {}
+    for event in trace:
+        if event.doing is Doing.FORM and event.operation is not None:
+            asked = forming.setdefault(event.operation.group, [])
+            asked.append((event.rank, event.operation.seq))
+            if not event.missing:  # the last member has asked; the others wait until then, and ask for no other
+                meetings.update(dict.fromkeys(forming.pop(event.operation.group), number))
+                number += 1
+    return meetings
+
+
+def _steps(events: Sequence[Event], meetings: Mapping[_Key, int], files: _Files) -> Iterator[tuple[int, Step]]:
     """A rank's steps, each with its case; a blocking send or receive is one, though torch waits for a handle."""
-    meetings = {(one.rank, one.seq): number for number, met in enumerate(ran.trace.met) for one in met}
-    events = [event for event in ran.trace if event.rank == rank]
-    stuck = ran.failure is not None
     index = 0
     while index < len(events):
         event = events[index]
         following = events[index + 1] if index + 1 < len(events) else None
-        blocking = following is not None and _is_blocking(event, following)
-        index += 2 if blocking else 1
-        is_last = index == len(events)
-        if event.doing is Doing.FORM:
-            if event.place.file or (is_last and stuck):  # else it is the harness's own, before the program began
-                yield event.case, _form_step(event, own_file, waits=is_last and stuck)
-        elif event.operation is None:
+        index += 1
+        operation = event.operation
+        if operation is None:
             verb = "held until another rank has marked" if event.doing is Doing.HOLD else "mark"
-            yield event.case, Step(rank, f"{verb}: {printable(event.name, MAX_NAME)}")
-        else:
-            waits = following if blocking else event
-            yield event.case, _operation_step(event, waits or event, event.operation, meetings, own_file)
+            yield event.case, Step(event.rank, f"{verb}: {printable(event.name, MAX_NAME)}")
+            continue
+        waits = event
+        if following is not None and _is_blocking(event, following):
+            waits = following
+            index += 1
+        meeting = meetings.get((operation.rank, operation.seq))
+        if event.doing is Doing.FORM and not event.place.file and meeting is not None:
+            continue  # the harness's own, before the program began
+        yield event.case, _operation_step(event, waits, operation, meeting, files)
 
 
 def _is_blocking(event: Event, following: Event) -> bool:
@@ -156,20 +173,14 @@ def _is_blocking(event: Event, following: Event) -> bool:
     )
 
 
-def _form_step(event: Event, own_file: str, *, waits: bool) -> Step:
-    assert event.operation is not None
-    remarks = (*_line(event.place, own_file), *_waited(event.missing, met=not waits))
-    return Step(event.rank, f"form the group {list(event.operation.group)}", remarks)
-
-
-def _operation_step(
-    event: Event, waits: Event, operation: Operation, meetings: Mapping[_Key, int], own_file: str
-) -> Step:
-    """The step of an issue, a wait or a poll. waits: where the rank waited for it; the event itself if it did not."""
-    meeting = meetings.get((operation.rank, operation.seq))
+def _operation_step(event: Event, waits: Event, operation: Operation, meeting: int | None, files: _Files) -> Step:
+    """The step of a form, an issue, a wait or a poll. waits: where the rank waited for it, if it did; else `event`."""
     met = meeting is not None
-    line = _line(event.place, own_file)
+    line = _line(event.place, files)
     match event.doing:
+        case Doing.FORM:
+            words = f"form the group {list(operation.group)}"
+            return Step(event.rank, words, (*line, *_waited(event.missing, met=met)), meeting)
         case Doing.ISSUE if waits is not event or not operation.is_async:
             return Step(event.rank, describe(operation), (*line, *_waited(waits.missing, met=met)), meeting)
         case Doing.ISSUE:
@@ -178,21 +189,21 @@ def _operation_step(
             return Step(event.rank, words, (*line, *(() if met else ("never starts",))), meeting)
         case Doing.WAIT:
             remarks = (*line, *_waited(event.missing, met=met))
-            return Step(event.rank, f"wait for {_named(operation, own_file)}", remarks)
+            return Step(event.rank, f"wait for {_named(operation, files)}", remarks)
         case _:
-            return Step(event.rank, f"is complete: {_named(operation, own_file)}", line)
+            return Step(event.rank, f"is complete: {_named(operation, files)}", line)
 
 
-def _named(operation: Operation, own_file: str) -> str:
+def _named(operation: Operation, files: _Files) -> str:
     """An operation that has been shown, by its name and line."""
     name = f"i{short(operation)}" if operation.name in POINT_TO_POINT else short(operation)
-    return " ".join([name, *(f"({line})" for line in _line(operation.place, own_file))])
+    return " ".join([name, *(f"({line})" for line in _line(operation.place, files))])
 
 
-def _line(place: Place, own_file: str) -> tuple[str, ...]:
+def _line(place: Place, files: _Files) -> tuple[str, ...]:
     if not place.file:
         return ()
-    return (f"line {place.line}" if place.file == own_file else f"{printable(place.file, MAX_NAME)}:{place.line}",)
+    return (f"{files[place.file]} {place.line}" if place.file in files else f"{printable(place.file)}:{place.line}",)
 
 
 def _waited(missing: Sequence[int], *, met: bool) -> tuple[str, ...]:

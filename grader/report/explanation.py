@@ -94,7 +94,7 @@ def explanation_json(book: Book, graded: Graded, *, out: Path, only: CheckSpec |
 
 def _record(spec: CheckSpec, graded: Graded, out: Path) -> dict[str, Any]:
     verdict = graded.verdicts.get(spec.name)
-    record = {"check": spec.name, "module": spec.module, "claim": spec.statement}
+    record: dict[str, Any] = {"check": spec.name, "module": spec.module, "claim": spec.statement}
     record |= {"bonus": spec.bonus, "hidden": spec.hidden, "possible": spec.points}
     if verdict is None:
         return record | {"status": None}

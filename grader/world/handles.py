@@ -17,7 +17,7 @@ def unwaited(rank: int, operations: Sequence[Operation]) -> Report:
     return Report(
         Finding.UNWAITED,
         f"rank {rank} never waits for the handle of its {name}{more}",
-        tuple(Stand(rank, f"issued {describe(one)}", one.place) for one in operations[:4]),
+        tuple(_issued(one) for one in operations[:4]),
         "keep the handle that an asynchronous operation returns, and call wait() on it: before, nothing is sure to "
         "have been sent or received",
     )
@@ -36,10 +36,15 @@ def race(operation: Operation, waited: Place, *, wrote: bool) -> Report:
         sentence = f"rank {operation.rank} changes what its {name} is sending before it has waited for it"
         help_text = "call wait() on the handle first, or send a copy that nobody changes"
     stands = (
-        Stand(operation.rank, f"issued {describe(operation)}", operation.place),
+        _issued(operation),
         Stand(operation.rank, "had changed the buffer when it waited", waited),
     )
     return Report(Finding.RACE, sentence, stands, help_text)
+
+
+def _issued(operation: Operation) -> Stand:
+    prefix = "i" if operation.name in ("send", "recv") else "an asynchronous "
+    return Stand(operation.rank, f"issued {prefix}{describe(operation)}", operation.place)
 
 
 def _asynchronous(operation: Operation) -> str:

@@ -28,20 +28,23 @@ class Blocked:
     mark: str = ""
     polls: bool = False
 
-    def doing(self) -> str:
+    def doing(self, *, with_group: bool = False) -> str:
         """In a few words: "waits in recv from rank 1 of float32 (3,)"."""
-        if self.operation is None:
-            return f"is held until rank {self.missing[0]} has {self.mark}"
+        if self.operation is None or self.operation.name == "new_group":
+            return self.briefly()
         verb = "asks again and again for" if self.polls else "waits in"
-        where = "" if self.operation.place == self.place else f" (issued at line {self.operation.place.line})"
-        return f"{verb} {describe(self.operation)}{where}"
+        group = f" in the group {list(self.operation.group)}" if with_group else ""
+        same_line = self.operation.place[:2] == self.place[:2]
+        where = "" if same_line else f" (issued at line {self.operation.place.line})"
+        return f"{verb} {describe(self.operation)}{group}{where}"
 
     def briefly(self, *, with_group: bool = False) -> str:
         """Without tensors."""
         if self.operation is None:
             return f"is held until rank {self.missing[0]} has {self.mark}"
-        shown = with_group and self.operation.name != "new_group"
-        group = f" of the group {list(self.operation.group)}" if shown else ""
+        if self.operation.name == "new_group":
+            return f"waits for the group {list(self.operation.group)} to be formed"
+        group = f" in the group {list(self.operation.group)}" if with_group else ""
         return f"{'asks again and again for' if self.polls else 'waits in'} {short(self.operation)}{group}"
 
 
@@ -60,7 +63,8 @@ def deadlock(blocked: Mapping[int, Blocked], ended: Iterable[int], unmatched: Se
         or _circle(blocked)
     )
     sentence, help_text, first = told
-    stands = [Stand(one.rank, one.doing(), one.place) for one in blocked.values()]
+    several_groups = len({one.operation.group_id for one in blocked.values() if one.operation is not None}) > 1
+    stands = [Stand(one.rank, one.doing(with_group=several_groups), one.place) for one in blocked.values()]
     stands.sort(key=lambda stand: (stand.rank not in first, stand.rank))
     stands += [Stand(rank, "has returned from the program", NOWHERE) for rank in sorted(gone)]
     return Report(finding, sentence, tuple(stands), help_text)

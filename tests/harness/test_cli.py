@@ -163,7 +163,7 @@ def test_other_checks_need_another_folder_or_a_fresh_start(
     assert (classroom / "grades" / "gradebook.previous.db").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["grade", "--help"], ["table", "-h"]])
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "-h"] for name in cli.COMMANDS)])
 def test_every_help_has_an_example(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 0
     assert "  Example:\n    grader " in capsys.readouterr().out

@@ -39,11 +39,11 @@ def graded(name: str = "ada", *, notes: tuple[str, ...] = (), **changed: Verdict
             del verdicts[check]
         else:
             verdicts[check] = value
-    return Graded(name, f"given/{name}", notes, verdicts)
+    return Graded(name, f"given/{name}", "digest", notes, verdicts)
 
 
 def book(*submissions: Graded) -> Book:
-    return Book(CHECKS, submissions)
+    return Book(CHECKS, "digest", submissions)
 
 
 def lost(check: str, status: Status = Status.FAIL, **fields: Any) -> Verdict:

@@ -18,7 +18,7 @@ class Places:
     def caller(self) -> Place:
         """The innermost line of the submission, and who asked torch: the innermost of the files known.
 
-        The program's line, where the submission has none on the stack.
+        The program's innermost line, where the submission has none on the stack.
         """
         frame: FrameType | None = sys._getframe(1)
         asker = ""
@@ -31,7 +31,7 @@ class Places:
                 here = Place(code.co_filename, frame.f_lineno, code.co_qualname, asker)
                 if kind == "submission":
                     return here
-                if outer is NOWHERE or kind == "program":
+                if outer is NOWHERE or (kind == "program" and outer.file != here.file):
                     outer = here
             frame = frame.f_back
         return outer
