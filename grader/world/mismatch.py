@@ -97,7 +97,8 @@ def _collective(first: Operation, second: Operation) -> _Told | None:
         return "the members of a new group", str(list(first.group)), str(list(second.group)), EVERY_GROUP
     if first.root != second.root:
         help_text = "the root must be the same number on every rank: pass the argument on, do not compute it by rank"
-        return f"the root of {one}", f"rank {_root(first)}", f"rank {_root(second)}", help_text
+        argument = "src" if one in ("broadcast", "scatter") else "dst"
+        return f"the root of {one}", f"{argument}={_root(first)}", f"{argument}={_root(second)}", help_text
     if one in REDUCING and first.reduce_op != second.reduce_op:
         help_text = "pass the same op on every rank"
         return f"the reduction of {one}", first.reduce_op, second.reduce_op, help_text

@@ -161,9 +161,9 @@ def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int)
 
 
 def refusal(operation: Operation) -> str:
-    """Why the group cannot even begin with it, or "": a rank that it does not have, or too few tensors or too many.
+    """Why the group cannot even begin with it, or "": a rank that it does not have, or tensors that do not go together.
 
-    What compares ranks relies on it.
+    What compares ranks relies on the numbers of tensors.
     """
     name, size = operation.name, len(operation.group)
     for what, number in (("root", operation.root), ("peer", operation.peer)):
@@ -195,6 +195,30 @@ def refusal(operation: Operation) -> str:
             return ""
         case _ if reads + writes < 1:
             return f"{name} needs a tensor"
+        case _:
+            return _unlike(operation)
+
+
+def _unlike(operation: Operation) -> str:
+    """What one rank's tensors have to have in common, where they have not: gloo would say so when others wait."""
+    name, size = operation.name, len(operation.group)
+    reads, writes = operation.reads, operation.writes
+    match name:
+        case "all_gather":
+            odd = next((spec for spec in writes if spec != reads[0]), None)
+            return f"all_gather gives {reads[0]} and has room for {odd}: they must be alike" if odd else ""
+        case "all_to_all":
+            odd = next((spec for spec in (*reads, *writes) if spec != reads[0]), None)
+            return (
+                f"all_to_all has {reads[0]} and {odd}: on a CPU only all_to_all_single has unequal pieces"
+                if odd
+                else ""
+            )
+        case "all_gather_into_tensor" if reads and writes and reads[0].shape:
+            rows, *rest = reads[0].shape
+            wanted = (size * rows, *rest)
+            fits = writes[0].shape == wanted
+            return "" if fits else f"{name} of {reads[0]} needs an output of shape {wanted}, not {writes[0].shape}"
         case _:
             return ""
 

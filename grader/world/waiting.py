@@ -92,7 +92,9 @@ def _waits_for_ended(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | 
         if name == "new_group":
             group = list(one.operation.group)
             return f"{who} for the group {group} to be formed: {returned} forming it", EVERY_GROUP, waiting
-        help_text = "every rank of the group must call the collective, also one that has nothing to give"
+        help_text = (
+            "every rank of the group must call it, and as often as the others, also one that has nothing to give"
+        )
         return f"{who} in {name}: {returned} calling it", help_text, waiting
     return None
 

@@ -62,15 +62,19 @@ class Tracer:
         group:     its number here, and its ranks.
         told:      the specs to tell of, where they are not those of the tensors.
         on_copies: a synchronous one too leaves what it reads as it is; gloo would write there.
-        Raises RuntimeError for tensors that are not contiguous, and for what gloo does not have; ValueError for a rank
-        that the group does not have, or another number of tensors than it needs.
+        Raises RuntimeError for tensors that are not contiguous, for what gloo does not have, for a rank that the group
+        does not have, and for another number of tensors than it needs.
         """
         for tensor in (*reads, *writes):
             if not tensor.is_contiguous():
                 raise RuntimeError(_not_contiguous(name, tensor))
+            if tensor.is_conj() or tensor.is_neg():
+                raise RuntimeError(f"{name} got a view that torch conjugates or negates when it is read: clone() it first")
         reduce_op = fields.get("reduce_op", "")
         if reduce_op and reduce_op not in REDUCE_OPS:
             raise RuntimeError(f"{name} with {reduce_op} is not there on a CPU; it has {', '.join(REDUCE_OPS)}")
+        if reduce_op == "AVG" and any(not (one.is_floating_point() or one.is_complex()) for one in reads):
+            raise RuntimeError(f"{name} with AVG divides, and {reads[0].dtype} has no fractions: use floats, or SUM")
         of_reads, of_writes = told or ([spec_of(one) for one in reads], [spec_of(one) for one in writes])
         number, ranks = group
         operation = Operation(
@@ -86,7 +90,7 @@ class Tracer:
         )
         refused = refusal(operation)
         if refused:
-            raise ValueError(refused)
+            raise RuntimeError(refused)  # no ValueError: checks would take it for the submission's own refusal
         with self._one_at_a_time:
             operation = replace(operation, seq=next(self._seqs))
             private = Private(reads, writes, spoils=on_copies) if is_async or on_copies else None

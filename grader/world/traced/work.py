@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ class TracedWork(dist.Work):
         self._error: Exception | None = None
         self._source: int | None = None
         self._future: TracedFuture | None = None
+        self._one_waits = threading.RLock()  # the judge hears of one wait
 
     def start(self, source: int | None) -> None:
         """Lets the data move. source: for a receive, the sender's rank in the group."""
@@ -60,9 +62,10 @@ class TracedWork(dist.Work):
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:  # noqa: ARG002  the world's deadline bounds it
         """Returns when the results are in the caller's tensors."""
-        if not self.done:
-            self._tracer.wait_for(self)
-            self.finish()
+        with self._one_waits:
+            if not self.done:
+                self._tracer.wait_for(self)
+                self.finish()
         if self._error is not None:
             raise self._error
         return True
@@ -88,8 +91,9 @@ class TracedWork(dist.Work):
 
     def is_completed(self) -> bool:
         """Whether the results are there; where they are, they are handed over."""
-        if not self.done and self._tracer.is_complete(self):
-            self.finish()
+        with self._one_waits:
+            if not self.done and self._tracer.is_complete(self):
+                self.finish()
         return self.done
 
     def is_success(self) -> bool:
@@ -121,12 +125,15 @@ class TracedWork(dist.Work):
         """A future that is complete when the results are there.
 
         torch's DDP blocks in C++ on it, at the end of backward, where no method of ours is called: so we see to it
-        before, in a callback of the autograd engine that comes ahead of DDP's own.
+        before, in a callback of the autograd engine that comes ahead of DDP's own. With a static graph DDP issues and
+        blocks within one of those callbacks; there it is done at once.
         """
         if self._future is None:
             self._future = TracedFuture(self)
             if self.done:
                 self._future.set_result(list(self._outputs))
+            elif _in_a_final_callback():
+                self.wait()
             else:
                 with contextlib.suppress(RuntimeError):  # outside backward: whoever wants the result waits for it
                     torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
@@ -166,6 +173,12 @@ class TracedFuture(Future):  # type: ignore[type-arg]
 
         self.add_done_callback(follow)
         return following
+
+
+def _in_a_final_callback() -> bool:
+    """Whether backward has computed all its gradients and runs what was queued for its end."""
+    in_backward: bool = torch._C._current_graph_task_id() != -1
+    return in_backward and torch._C._current_autograd_node() is None
 
 
 def _as_they_are(nested: Any) -> Any:
