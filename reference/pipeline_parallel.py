@@ -233,7 +233,8 @@ class PipelineStage(nn.Module):
         Every rank calls it with the same `num_rows`. Before: stage 0 holds `batch`, (num_rows, ...);
         elsewhere a batch is ignored. After: the last stage returns the outputs of all rows in order, new and
         contiguous; the others return None. The batch is unchanged, although layers may act in place on their
-        input. No stage holds an activation, a message or a graph.
+        input. No stage holds an activation, a message or a graph. On the way it holds one received activation
+        when it begins a microbatch; with overlap two, that of the next microbatch too.
 
         Raises ValueError, before anything is sent: on every rank if num_rows is below num_microbatches; on
         stage 0 if the batch is missing or has other than num_rows rows.

@@ -26,6 +26,19 @@ SAID = [
     ("cleared_at_the_start", "accumulation", ("what .grad held before is gone",)),
     ("losses_with_weights", "losses", ("times their weights",)),
     ("last_microbatch_only", "forward_only", ("the output of microbatch 1 alone",)),
+    ("chunk_decides_how_many_are_sent", "overlap_results", ("2 rows, not 1", "as torch.chunk splits")),
+    ("blocking_1f1b", "train_step", ("its send of the gradient of microbatch 0", "1 of 2 activations")),
+    ("float32_received", "training", ("receive of the activation of microbatch 0 as float32, not float64",)),
+    ("rows_counted_on_the_first_stage", "refused", ("rank 1 waits for a message", "fewer rows than microbatches")),
+    ("losses_broadcast", "messages", ("calls broadcast",)),
+    ("losses_to_the_first_stage", "messages", ("receives 2 gradients from rank 1, not 1",)),
+    ("isend_without_overlap", "messages", ("before it has waited for its send",)),
+    ("messages_in_the_default_group", "sub_group", ("in the group of the ranks [0, 1, 2, 3]",)),
+    ("no_overlap", "overlap", ("waits for its send", "no microbatch computed since it was posted")),
+    ("prefetch_after_the_computation", "overlap", ("before it has posted its receive of the activation",)),
+    ("prefetch_waited_for_at_once", "overlap", ("waits for its receive", "no microbatch computed")),
+    ("told_apart_by_tags", "overlap", ("only tags tell the messages apart",)),
+    ("activations_kept", "holds_nothing", ("holds 2 received activations", "begins the forward of microbatch 1")),
 ]
 
 

@@ -11,7 +11,7 @@ BACKWARDS = [
         "sum_of_losses",
         "adds the losses of the microbatches up without weights",
         (Edit(text.WEIGHT, "torch.ones_like(output)"),),
-        fails("train_step", "accumulation", "training", "overlap_train_step"),
+        fails("train_step", "accumulation", "training", "overlap_results"),
         mistake=62,
     ),
     Mutant(
@@ -25,7 +25,7 @@ BACKWARDS = [
         "sum_with_overlap",
         "forgets the weights with overlap=True",
         (Edit(text.WEIGHT, text.WEIGHT.replace("self.rows[k] /", "1.0 if self.stage.overlap else self.rows[k] /")),),
-        fails("overlap_train_step", "uneven_training"),
+        fails("overlap_results", "uneven_training"),
         mistake=62,
     ),
     Mutant(
@@ -133,6 +133,29 @@ BACKWARDS = [
 ]
 
 LEFT_BEHIND = [
+    Mutant(
+        "activations_kept",
+        "forward_only keeps every activation that it has received until it returns",
+        (Edit(text.RECEIVED, "return self.inputs[k].clone() if self.training else self.inputs[k]"),),
+        fails("holds_nothing"),
+    ),
+    Mutant(
+        "copies_of_activations_kept",
+        "forward_only keeps copies of the activations, for a look at them",
+        (
+            Edit(
+                text.RECEIVED,
+                "self.seen = [*vars(self).get('seen', []), self.inputs[k].clone()]\n        " + text.RECEIVED,
+            ),
+        ),
+        fails("holds_nothing"),
+    ),
+    Mutant(
+        "graphs_in_forward_only",
+        "forward_only runs the layers as training does, and detaches the output",
+        (Edit("with torch.set_grad_enabled(self.training):", "with torch.enable_grad():"),),
+        fails("holds_nothing"),
+    ),
     Mutant(
         "run_kept",
         "keeps all tensors of the last training step in the stage",

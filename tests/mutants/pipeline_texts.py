@@ -58,3 +58,17 @@ BACKWARD_CALL = """        if output.requires_grad:  # not so on a first stage w
 INPUT_GRADIENT = """            leaf = self.inputs.pop(k)
             self.input_gradients[k] = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
 """
+STEPS_CHOSEN = "        steps = steps_overlapped(schedule) if self.stage.overlap else steps_in_order(schedule)\n"
+PREFETCH = """            if posted is not None:
+                steps.append(Step("post", posted))
+"""
+BETWEEN = """            steps.append(Step("compute", action))
+            if sending is not None:
+"""
+RECEIVE_STEP = """                steps.append(Step("post", action))
+            steps.append(Step("wait", action))
+"""
+SEND_BUFFER = f"            buffer = {SENT_ACTIVATION}\n"
+RECEIVE_WAIT = '            steps.append(Step("wait", action))\n'
+CLASS_OF_STAGE = "    layers: nn.Sequential\n\n"
+IF_SENDING = "            if sending is not None:\n"

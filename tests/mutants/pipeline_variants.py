@@ -120,6 +120,27 @@ SENDS_AWAITED_AT_THE_END = (
     ),
 )
 
+TAGS = (Edit(text.MESSAGE, text.MESSAGE.replace("group=stage.group)", "group=stage.group, tag=2 * k)")),)
+POLLS = (
+    Edit(
+        text.COMPLETE,
+        text.COMPLETE.replace("work.wait()", "while not work.is_completed():\n            pass"),
+    ),
+)
+RECEIVES_AWAITED_FIRST = (
+    Edit(
+        text.STEPS_CHOSEN,
+        text.STEPS_CHOSEN + "        if self.stage.overlap:  # before what was computed is sent\n"
+        "            received = [Kind.RECEIVE_ACTIVATION, Kind.RECEIVE_GRADIENT]\n"
+        "            for wait in [one for one in steps if one.verb == 'wait' and one.action.kind in received]:\n"
+        "                kind, k = wait.action\n"
+        "                if k > 0:\n"
+        "                    before = Action(COMPUTE_KINDS[received.index(kind)], k - 1)\n"
+        "                    steps.remove(wait)\n"
+        "                    steps.insert(steps.index(Step('compute', before)) + 1, wait)\n",
+    ),
+)
+
 VARIANTS: list[Variant] = [
     Variant(
         "with_loops",
@@ -135,5 +156,10 @@ VARIANTS: list[Variant] = [
         "with_autograd_grad",
         "adds gradients of autograd.grad up, computes losses when their backward comes, and waits for sends at the end",
         (*GRADIENTS_ASKED_FOR, *LOSSES_IN_BACKWARD, *SENDS_AWAITED_AT_THE_END),
+    ),
+    Variant(
+        "with_tags_and_polls",
+        "gives each message a tag, asks again and again whether it is there, and waits for receives before it sends",
+        (*TAGS, *POLLS, *RECEIVES_AWAITED_FIRST),
     ),
 ]

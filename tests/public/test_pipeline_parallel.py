@@ -25,7 +25,7 @@ def test_split_layers(check: Check) -> None:
     allowed = [(layers, stages) for stages in range(1, 6) for layers in range(stages, 13)] + [(97, 8)]
     refused = [(0, 1), (1, 2), (3, 4), (2, 8), (4, 0)]
     named = [f"split_layers({layers}, {stages})" for layers, stages in allowed + refused]
-    values = check.run(1, "pipeline_parallel.split_layers", joined=False, cases=named, calls=allowed + refused)
+    values = check.run(1, "pipeline_plans.split_layers", joined=False, cases=named, calls=allowed + refused)
     for value, what, (layers, stages) in zip(values[0], named, allowed + refused, strict=True):
         if (layers, stages) in refused:
             expect.raised(value, "ValueError", what=what, rank=0)
@@ -65,7 +65,7 @@ def test_split_microbatches(check: Check) -> None:
     batches = [cases.tensor(check, 0, shape, dtype, shape) for shape, dtype, _, _ in calls]
     values = check.run(
         1,
-        "pipeline_parallel.split_microbatches",
+        "pipeline_plans.split_microbatches",
         joined=False,
         cases=named,
         batches=batches,
@@ -100,20 +100,12 @@ def test_gpipe_schedule(check: Check) -> None:
     allowed = [(stage, stages, m) for stages in (1, 2, 3, 4, 6) for stage in range(stages) for m in (1, 2, 3, 5)]
     refused = [(-1, 2, 2), (2, 2, 2), (1, 1, 4), (0, 0, 1), (0, 2, 0), (1, 2, -3)]
     named = [f"gpipe_schedule({', '.join(map(str, call))})" for call in allowed + refused]
-    values = check.run(1, "pipeline_parallel.gpipe_schedule", joined=False, cases=named, calls=allowed + refused)
+    values = check.run(1, "pipeline_plans.gpipe_schedule", joined=False, cases=named, calls=allowed + refused)
     for value, what, call in zip(values[0], named, allowed + refused, strict=True):
         if call in refused:
             expect.raised(value, "ValueError", what=what, rank=0)
         else:
-            _compare_schedule(expect.returned(value, what=what, rank=0), _schedule(*call), what=what)
-
-
-def _schedule(stage: int, stages: int, m: int) -> list[str]:
-    """GPipe's actions in their short form."""
-    first, last = stage == 0, stage == stages - 1
-    forwards = [f"{kind}{k}" for k in range(m) for kind in ("ra" * (not first), "F", "sa" * (not last)) if kind]
-    backwards = [f"{kind}{k}" for k in range(m) for kind in ("rg" * (not last), "B", "sg" * (not first)) if kind]
-    return forwards + backwards
+            _compare_schedule(expect.returned(value, what=what, rank=0), oracle.schedule(*call), what=what)
 
 
 def _compare_schedule(value: Any, expected: Sequence[str], *, what: str) -> None:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.checking import Check, PerRank, check, expect
+from grader.checking import Check, CheckFailed, PerRank, check, expect
+from grader.world.mismatch import describe
+from grader.world.operation import Operation
+from tests.public.runs.pipeline_messages import explaining
+from tests.public.runs.pipeline_trace import place_text
 from tests.public.runs.pipelines import Call, Function, Pipeline, network
 
 
@@ -76,12 +80,14 @@ def rows_of(call: Call, count: int) -> Any:
 def test_refused(check: Check) -> None:
     for size in check.worlds:
         each = refused(check, size)
-        values = check.run(
-            size,
-            "pipeline_parallel.refuse",
-            cases=[one.case for one in each],
-            pipelines=PerRank([[one.for_rank(rank) for one in each] for rank in range(size)]),
-        )
+        with explaining(check, lambda each=each: _nothing_is_sent(check, each)):
+            values = check.run(
+                size,
+                "pipeline_parallel.refuse",
+                cases=[one.case for one in each],
+                pipelines=PerRank([[one.for_rank(rank) for one in each] for rank in range(size)]),
+            )
+        _nothing_is_sent(check, each)
         for number, one in enumerate(each):
             what = f"{one.case},"
             after = f"an exchange of messages after {what} which no message of a stage may meet,"
@@ -90,3 +96,28 @@ def test_refused(check: Check) -> None:
                 if rank in one.ranks:
                     expect.raised(came["outcome"], "ValueError", what=what, rank=rank)
                 expect.same(came["heard"], list(range(size)), what=after, rank=rank)
+
+
+def _nothing_is_sent(check: Check, each: Sequence[Refused]) -> None:
+    """No rank has sent or received anything in any of these calls, or waited for it."""
+    for rank in range(check.ran[-1].world_size):
+        for number, one in enumerate(each):
+            for operation in check.trace.of(rank, number).issued():
+                raise CheckFailed(
+                    f"rank {rank} {_verb(operation)} in {one.case}",
+                    expected="a ValueError before anything is sent",
+                    actual=describe(operation),
+                    where=f"rank {rank}: {place_text(operation.place)}",
+                    help="check all arguments first, on every rank that can tell, and then send",
+                )
+
+
+def _verb(operation: Operation) -> str:
+    """ "sends a message to rank 1"."""
+    match operation.name:
+        case "send":
+            return f"sends a message to rank {operation.peer_rank}"
+        case "recv":
+            return "waits for a message"
+        case name:
+            return f"calls {name}"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from grader.checking import Check, check
+from tests.public.runs.pipeline_overlap import watched
 from tests.public.runs.pipeline_runs import run
 from tests.public.runs.pipeline_training import train
 from tests.public.runs.pipelines import Function, Pipeline, network, with_gradients
+
+BOTH: tuple[Function, ...] = ("forward_only", "train_step")
 
 
 def even(check: Check, size: int, function: Function, **options: bool) -> list[Pipeline]:
@@ -19,7 +22,7 @@ def even(check: Check, size: int, function: Function, **options: bool) -> list[P
 
 @check(
     "pipeline_parallel",
-    points=2,
+    points=1,
     statement="forward_only computes microbatch by microbatch and returns the whole network's output for all rows on "
     "the last stage, None on the others; the batch stays as it is.",
     worlds=(1, 2, 4),
@@ -94,30 +97,49 @@ def test_uneven_rows(check: Check) -> None:
 @check(
     "pipeline_parallel",
     points=1,
-    statement="With overlap=True forward_only returns the same output, for any number of microbatches and rows.",
-    worlds=(2, 4),
+    statement="Each stage sends one message for each microbatch and direction, of the microbatch's rows, to its "
+    "neighbours only and in the schedule's order; without overlap each is complete before the next action begins.",
+    worlds=(1, 2, 4),
     needs=("PipelineStage",),
-    core=False,
 )
-def test_overlap_forward_only(check: Check) -> None:
+def test_messages(check: Check) -> None:
+    both: tuple[tuple[Function, int], ...] = (("forward_only", 6), ("train_step", 6))
     for size in check.worlds:
-        uneven = network(check, [1] * size, 4, ("forward_only", 5), ("forward_only", 7), overlap=True)
-        run(check, size, [*even(check, size, "forward_only", overlap=True), uneven])
+        pipelines = [network(check, [1] * size, m, *both, marked=True) for m in (1, 2, 4)]
+        run(check, size, pipelines, of=("messages", "order"))
 
 
 @check(
     "pipeline_parallel",
     points=1,
-    statement="With overlap=True train_step returns the same losses and leaves the same gradients, for any number of "
-    "microbatches and rows.",
+    statement="With overlap=True forward_only and train_step return the same outputs and losses and leave the same "
+    "gradients, for any number of microbatches and rows.",
     worlds=(2, 4),
     needs=("PipelineStage",),
     core=False,
 )
-def test_overlap_train_step(check: Check) -> None:
+def test_overlap_results(check: Check) -> None:
     for size in check.worlds:
-        uneven = network(check, [1] * size, 4, ("train_step", 5), ("forward_only", 7), ("train_step", 6), overlap=True)
-        run(check, size, [*even(check, size, "train_step", overlap=True), uneven])
+        calls: dict[int, list[int]] = {1: [8], 2: [8, 12], 4: [5, 7, 6], 8: [8]}
+        pipelines = [
+            network(check, [1 + (m < 4)] * size, m, *[(function, n) for n in rows for function in BOTH], overlap=True)
+            for m, rows in calls.items()
+        ]
+        run(check, size, pipelines)
+
+
+@check(
+    "pipeline_parallel",
+    points=1,
+    statement="With overlap=True the messages are the same, the next receive is posted before this microbatch is "
+    "computed, and no receive or send is waited for before a microbatch has been computed, where there is one.",
+    worlds=(2, 4),
+    needs=("PipelineStage",),
+    core=False,
+)
+def test_overlap(check: Check) -> None:
+    for size in check.worlds:
+        run(check, size, watched(check, size), of=("messages", "order"))
 
 
 @check(

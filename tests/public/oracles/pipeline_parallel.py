@@ -105,6 +105,15 @@ def microbatches(tensor: Tensor, num_microbatches: int) -> Sequence[Tensor]:
     return tensor.tensor_split(num_microbatches)
 
 
+def schedule(stage: int, num_stages: int, num_microbatches: int) -> list[str]:
+    """GPipe's actions of one stage, as an Action prints: "ra0", "F0", "sa0", …"""
+    first, last = stage == 0, stage == num_stages - 1
+    ks = range(num_microbatches)
+    forwards = [f"{kind}{k}" for k in ks for kind in ("ra" * (not first), "F", "sa" * (not last)) if kind]
+    backwards = [f"{kind}{k}" for k in ks for kind in ("rg" * (not last), "B", "sg" * (not first)) if kind]
+    return forwards + backwards
+
+
 def losses(stages: Stages, x: Tensor, y: Tensor, *, loss: str, num_microbatches: int) -> Tensor:
     """(m,): the loss of each microbatch by itself."""
     import torch

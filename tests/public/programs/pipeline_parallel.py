@@ -2,60 +2,19 @@
 
 import gc
 import weakref
+from collections import Counter
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from grader.given import Action, Kind
 from grader.world.program import attempt, message_of, shares_memory
-
-
-def split_layers(here, *, calls):
-    """Yields for each (num_layers, num_stages) the list, with [start, stop, step] in place of each range."""
-    for call in calls:
-        outcome = attempt(here.submission.split_layers, *call)
-        yield {**outcome, "value": plain_list(outcome.get("value"), plain_range)}
-
-
-def plain_list(value, plain):
-    """A list entry by entry; anything else as it is."""
-    return [plain(entry) for entry in value] if type(value) is list else value
-
-
-def plain_range(value):
-    """{"range": [start, stop, step]} of a range; anything else as it is."""
-    return {"range": [value.start, value.stop, value.step]} if type(value) is range else value
-
-
-def split_microbatches(here, *, batches, calls):
-    """Yields for each call the pieces, which of them are views, and the batch afterwards."""
-    for batch, call in zip(batches, calls, strict=True):
-        argument = laid_out(batch, call["transposed"])
-        outcome = attempt(here.submission.split_microbatches, argument, call["num_microbatches"])
-        pieces = outcome["value"] if isinstance(outcome.get("value"), list) else []
-        views = [isinstance(piece, Tensor) and shares_memory(piece, argument) for piece in pieces]
-        yield {"outcome": outcome, "views": views, "batch": argument}
 
 
 def laid_out(tensor, transposed):
     """The same numbers, in memory in another order where `transposed` says so."""
     return tensor.transpose(0, -1).contiguous().transpose(0, -1) if transposed else tensor
-
-
-def gpipe_schedule(here, *, calls):
-    """Yields for each (stage, num_stages, num_microbatches) the actions in their short form, "ra0" or "F1"."""
-    for call in calls:
-        outcome = attempt(here.submission.gpipe_schedule, *call)
-        yield {**outcome, "value": plain_list(outcome.get("value"), plain_action)}
-
-
-def plain_action(value):
-    """The short form of an Action of a Kind and a number; anything else as it is, one level deep."""
-    if type(value) is Action and type(value.kind) is Kind and type(value.microbatch) is int:
-        return f"{value.kind.value}{value.microbatch}"
-    return {"no action": [value.kind, value.microbatch] if type(value) is Action else value}
 
 
 class Scale(nn.Module):
@@ -127,24 +86,67 @@ def made(here, pipeline, group=None):
     return layers, here.submission.PipelineStage(layers, **options)
 
 
+class Progress:
+    """Marks where this rank begins and ends the forward and the backward of each microbatch, by hooks on its layers.
+
+    At a mark that a call's holds name, the rank waits for another rank's mark in the same call. Calls are numbered.
+    """
+
+    def __init__(self, here, layers):
+        self.here, self.number, self.holds, self.counts = here, -1, [], Counter()
+        layers[0].register_forward_pre_hook(lambda _, __: self.microbatch("begun the forward"))
+        layers[-1].register_forward_hook(self.forward_ends)
+        next(layers.parameters()).register_hook(lambda _: self.microbatch("done the backward"))
+
+    def start(self, number, holds=()):
+        """A call begins."""
+        self.number, self.holds, self.counts = number, holds, Counter()
+
+    def forward_ends(self, _, __, output):
+        """The backward of this microbatch begins when the gradient of its output is there."""
+        if output.requires_grad:
+            output.register_hook(lambda _: self.microbatch("begun the backward"))
+        self.microbatch("done the forward")
+
+    def microbatch(self, done):
+        """The next microbatch has come so far."""
+        self.reach(f"{done} of microbatch {self.counts[done]}")
+        self.counts[done] += 1
+
+    def reach(self, mark):
+        """The mark, and what holds there."""
+        self.here.mark(f"{mark} in call {self.number}")
+        for hold in self.holds:
+            if hold["at"] == mark:
+                self.here.hold(until=f"{hold['until']} in call {self.number}", of=hold["of"])
+
+
 def run(here, *, pipelines):
     """Yields what became of each call of each pipeline, then the ranks that this one hears of."""
+    number = -1
     for pipeline in pipelines:
         group = None if pipeline["group"] is None else dist.new_group(pipeline["group"])
         if pipeline["group"] is not None and here.rank not in pipeline["group"]:
             outcome = attempt(made, here, pipeline, group)
             yield from [{"raised": outcome.get("raised", [])} for _ in pipeline["calls"]]
+            number += len(pipeline["calls"])
             continue
         layers, stage = made(here, pipeline, group)
         for parameter, gradient in zip(layers.parameters(), pipeline["gradients"], strict=True):
             parameter.grad = None if gradient is None else gradient.clone()
         sizes = []
         layers[-1].register_forward_hook(lambda _, __, output, sizes=sizes: sizes.append(len(output)))
+        progress = Progress(here, layers) if pipeline["marked"] else None
         for each in pipeline["calls"]:
+            number += 1
             sizes.clear()
+            if progress:
+                progress.start(number, each["holds"])
             batch = None if each["batch"] is None else laid_out(each["batch"], each["transposed"])
             losses = []
             result = call(stage, each, batch, losses)
+            if progress:
+                progress.reach("come to the end")
             yield {
                 "result": result,
                 "new": not (isinstance(result, Tensor) and batch is not None and shares_memory(result, batch)),
@@ -222,24 +224,50 @@ class Token:
 
 
 def hold(here, *, pipelines):
-    """Yields after each call how many of its graphs are left, and the shapes of its activations that are left."""
+    """Yields for each call how many graphs it built, and what it held.
+
+    graphs, shapes: the graphs that are left, and the shapes of the tensors that are left and have `row_shapes`.
+    received:       the tensors with rows of `entering_row` that are alive when each forward begins; None: not asked.
+    """
+    number = -1
     for pipeline in pipelines:
         layers, stage = made(here, pipeline)
         tokens = []
         layers[-1].register_forward_hook(lambda _, __, output, tokens=tokens: tokens.append(token_of(output)))
+        progress = Progress(here, layers)
         for each in pipeline["calls"]:
+            number += 1
             tokens.clear()
             gc.collect()
-            known = living_tensors()
+            living = Living()
+            progress.start(number)
+            watch = layers[0].register_forward_pre_hook(living.look_at(each["entering_row"]))
             call(stage, each, each["batch"], [])
-            gc.collect()
-            known += [parameter.grad for parameter in layers.parameters()]
-            others = {id(tensor) for tensor in living_tensors()} - {id(tensor) for tensor in known}
-            shapes = [tuple(tensor.shape) for tensor in living_tensors() if id(tensor) in others]
+            watch.remove()
+            living.known += [parameter.grad for parameter in layers.parameters()]
             yield {
+                "built": sum(token is not None for token in tokens),
+                "shapes": [tuple(tensor.shape) for tensor in living.of(each["row_shapes"])],
                 "graphs": sum(token is not None and token() is not None for token in tokens),
-                "shapes": [shape for shape in shapes if shape[1:] in each["row_shapes"]],
+                "received": living.seen,
             }
+
+
+class Living:
+    """The tensors that are alive and were not when this was made. seen: copies of what was there at each look."""
+
+    def __init__(self):
+        self.known, self.seen = living_tensors(), []
+
+    def of(self, row_shapes):
+        """Those whose rows have one of these shapes."""
+        gc.collect()
+        known = {id(tensor) for tensor in [*self.known, *(tensor for look in self.seen for tensor in look)]}
+        return [each for each in living_tensors() if id(each) not in known and tuple(each.shape[1:]) in row_shapes]
+
+    def look_at(self, row_shape):
+        """A hook that looks at the tensors with rows of this shape; None: it looks at nothing."""
+        return lambda *_: self.seen.append([each.detach().clone() for each in self.of([row_shape])])
 
 
 def token_of(output):
@@ -249,6 +277,13 @@ def token_of(output):
     token = Token()
     output.grad_fn.register_hook(token.ignore)
     return weakref.ref(token)
+
+
+def living_rows(known, row_shapes):
+    """The tensors that are alive, are not among the known ones, and have rows of these shapes."""
+    gc.collect()
+    others = {id(tensor) for tensor in living_tensors()} - {id(tensor) for tensor in known}
+    return [tensor for tensor in living_tensors() if id(tensor) in others and tuple(tensor.shape[1:]) in row_shapes]
 
 
 def living_tensors():

@@ -11,12 +11,21 @@ from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
 from tests.public.oracles import pipeline_parallel as oracle
 from tests.public.runs import pipeline_slips
+from tests.public.runs.pipeline_messages import (
+    compare_groups,
+    compare_messages,
+    compare_order,
+    explain_so_far,
+    explaining,
+)
+from tests.public.runs.pipeline_overlap import compare_overlap
+from tests.public.runs.pipeline_trace import Account
 from tests.public.runs.pipelines import Call, Pipeline
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Aspect = Literal["results", "gradients", "inputs", "microbatches"]
+Aspect = Literal["results", "gradients", "inputs", "microbatches", "group", "messages", "order"]
 EVERYTHING: tuple[Aspect, ...] = ("results", "gradients", "inputs", "microbatches")
 
 STRAY = "an exchange of messages after the last call: did a stage send one that nobody received?"
@@ -28,9 +37,17 @@ def run(check: Check, size: int, pipelines: Sequence[Pipeline], *, of: Sequence[
     results:      what the calls return. gradients: what `.grad` holds afterwards, on the last stage first.
     inputs:       batch and target are what they were. microbatches: how many rows the layers, and the loss
                   function, were called with.
+    messages:     how many, of which sizes, in which order. group: all of them are in the group that was given.
+    order:        messages and computations (of marked pipelines): when each is posted, computed and waited for.
     """
     calls = [(pipeline, number) for pipeline in pipelines for number in range(len(pipeline.calls))]
-    with pipeline_slips.hinting():
+    also = [_compare_steps] if "order" in of else []
+
+    def explain() -> None:
+        compare_messages(check, pipelines, *also, finished=False)
+        explain_so_far(check, pipelines)
+
+    with explaining(check, explain), pipeline_slips.hinting():
         values = check.run(
             size,
             "pipeline_parallel.run",
@@ -40,9 +57,18 @@ def run(check: Check, size: int, pipelines: Sequence[Pipeline], *, of: Sequence[
     for place, (pipeline, number) in enumerate(calls):
         came = {rank: values[rank][place] for rank in range(size)}
         _compare(pipeline, number, came, of=of)
+    if "messages" in of:
+        compare_messages(check, pipelines, *also)
+    if "group" in of:
+        compare_groups(check, pipelines)
     for rank in range(size):
         what = "an exchange of messages after the calls, which no message of a stage may meet,"
         expect.same(values[rank][-1], list(range(size)), what=what, rank=rank)
+
+
+def _compare_steps(account: Account) -> None:
+    compare = compare_overlap if account.pipeline.overlap else compare_order
+    compare(account)
 
 
 def _compare(pipeline: Pipeline, number: int, came: Mapping[int, Any], *, of: Sequence[Aspect]) -> None:
@@ -82,15 +108,10 @@ def _compare(pipeline: Pipeline, number: int, came: Mapping[int, Any], *, of: Se
                 options: dict[str, Any] = {} if sent[name] is None else {"contiguous": False, "outside_autograd": False}
                 expect.same(value[name], sent[name], what=after, rank=rank, **options)
         if "microbatches" in of:
-            sizes = [len(rows) for rows in oracle.microbatches(_rows(call), pipeline.num_microbatches)]
+            sizes = [len(rows) for rows in oracle.microbatches(call.rows_of_batch(), pipeline.num_microbatches)]
             _compare_sizes(value["sizes"], sizes, of=f"the layers of stage {stage}", what=what, rank=rank)
             wanted = sizes if stage == last and call.function == "train_step" else []
             _compare_sizes(value["losses"], wanted, of=f"loss_fn on stage {stage}", what=what, rank=rank)
-
-
-def _rows(call: Call) -> Tensor:
-    assert call.batch is not None, "only calls that are refused have no batch"
-    return call.batch
 
 
 def _target(call: Call) -> Tensor:
@@ -101,13 +122,15 @@ def _target(call: Call) -> Tensor:
 def _compare_result(pipeline: Pipeline, call: Call, value: Mapping[str, Any], *, what: str, rank: int) -> None:
     """On the last stage: the output, microbatch by microbatch, or the losses."""
     m, rtol = pipeline.num_microbatches, pipeline.rtol
-    sizes = [len(rows) for rows in oracle.microbatches(_rows(call), m)]
+    sizes = [len(rows) for rows in oracle.microbatches(call.rows_of_batch(), m)]
     if call.function == "train_step":
-        right = oracle.losses(pipeline.stages, _rows(call), _target(call), loss=pipeline.loss, num_microbatches=m)
+        right = oracle.losses(
+            pipeline.stages, call.rows_of_batch(), _target(call), loss=pipeline.loss, num_microbatches=m
+        )
         slips, of = pipeline_slips.losses(right, sizes), f"the losses of {what}"
         expect.close(value["result"], right, slips=slips, what=of, rank=rank, rtol=rtol)
         return
-    output = oracle.WholeNetwork(pipeline.stages)(_rows(call)).detach()
+    output = oracle.WholeNetwork(pipeline.stages)(call.rows_of_batch()).detach()
     came = expect.tensor(value["result"], what=what, rank=rank)
     expect.true(
         value["new"] is True,
@@ -130,7 +153,7 @@ def _expected_gradients(pipeline: Pipeline, number: int) -> list[list[Tensor | N
     held = _before(pipeline)
     for call in pipeline.calls[: number + 1]:
         if call.function == "train_step":
-            new = oracle.whole_gradients(pipeline.stages, _rows(call), _target(call), loss=pipeline.loss)
+            new = oracle.whole_gradients(pipeline.stages, call.rows_of_batch(), _target(call), loss=pipeline.loss)
             held = pipeline_slips.added(held, new)
     return held
 

@@ -34,6 +34,8 @@ UNWEIGHTED = (
 TOGETHER = "put the outputs of all microbatches together, in order, along dimension 0"
 HINTS = {
     "'NoneType' object": f"where does the None come from? If from a .grad: {NO_GRADIENT}",
+    "is not part of group": "isend and irecv want the peer's rank in the world: dist.get_process_group_ranks(group) "
+    "has it for each stage",
     "does not require grad": f"backward has no way back from this tensor: {NO_GRADIENT}",
 }
 

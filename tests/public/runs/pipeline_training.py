@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grader.checking import Check, PerRank, Slip, expect
 from tests.public.oracles import pipeline_parallel as oracle
 from tests.public.runs import pipeline_slips
+from tests.public.runs.pipeline_messages import explain_so_far, explaining
 from tests.public.runs.pipelines import Pipeline
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def train(check: Check, pipeline: Pipeline) -> None:
     import torch
 
     size = len(pipeline.stages)
-    with pipeline_slips.hinting():
+    with explaining(check, lambda: explain_so_far(check, [pipeline])), pipeline_slips.hinting():
         values = check.run(
             size,
             "pipeline_parallel.train",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from grader.checking.differences import RTOL
 from tests.public.oracles.pipeline_parallel import Layer, Stages, WholeNetwork
@@ -19,6 +19,15 @@ Function = Literal["forward_only", "train_step"]
 WIDTHS = (3, 5, 4, 6, 2)
 
 
+class Hold(NamedTuple):
+    """Stage `stage` waits where it marks `at`, until stage `of` has marked `until`: see Progress in the program."""
+
+    stage: int
+    at: str
+    until: str
+    of: int
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of every stage.
@@ -28,6 +37,7 @@ class Call:
     ignored:    the stages that do not read a batch or a target are passed NaN of another shape, else None.
     transposed: the batch is passed as a view of memory in another order.
     num_rows:   what all stages are told; None: the rows of the batch.
+    holds:      of a marked pipeline on all ranks of the world.
     """
 
     function: Function
@@ -36,6 +46,7 @@ class Call:
     ignored: bool = False
     transposed: bool = False
     num_rows: int | None = None
+    holds: Sequence[Hold] = ()
 
     @property
     def rows(self) -> int:
@@ -43,6 +54,11 @@ class Call:
         if self.num_rows is not None:
             return self.num_rows
         return 0 if self.batch is None else len(self.batch)
+
+    def rows_of_batch(self) -> Tensor:
+        """The batch. Only calls that are refused have none."""
+        assert self.batch is not None, "the call is a right one"
+        return self.batch
 
     def for_stage(self, stage: int, num_stages: int) -> dict[str, Any]:
         """The arguments on one stage."""
@@ -55,6 +71,7 @@ class Call:
             "target": self.target if stage == num_stages - 1 else decoy,
             "transposed": self.transposed and stage == 0,
             "num_rows": self.rows,
+            "holds": [hold._asdict() for hold in self.holds if hold.stage == stage],
         }
 
 
@@ -67,6 +84,7 @@ class Pipeline:
     loss:      the loss function's name in torch.nn.functional.
     group:     global ranks by stage; None: the default group, passed as none at all.
     gradients: by stage and parameter, what `.grad` holds before the first call; () for None everywhere.
+    marked:    the program marks where each microbatch begins and ends; every stage has a parameter.
     """
 
     name: str
@@ -78,6 +96,7 @@ class Pipeline:
     overlap: bool = False
     group: Sequence[int] | None = None
     gradients: Sequence[Sequence[Tensor | None]] = field(default=())
+    marked: bool = False
 
     @property
     def title(self) -> str:
@@ -106,6 +125,7 @@ class Pipeline:
             "options": self._options(inside),
             "group": None if self.group is None else list(self.group),
             "gradients": list(self.gradients[inside]) if self.gradients else unset,
+            "marked": self.marked,
             "calls": [{**call.for_stage(inside, len(self.stages)), "loss": self.loss} for call in self.calls],
         }
 

@@ -1,202 +1,104 @@
-"""What a call sends: its operations, phase by phase, against what the contract sends there. By whatever collectives.
-
-A program marks the end of each phase; a plan says what may happen until then. Bytes are counted as every torch
-collective names them, by its arguments: what a rank gives, and what it gets. Events are claims of the ranks; where
-nothing may be sent, programs prove it by letting one rank go alone (see `first_alone` in the programs).
-"""
+"""What the submission asked of its groups, by rank and call. Claims of the ranks, from the trace of their world."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
 
 from grader.checking import Check, CheckFailed
-from grader.world import Doing, Trace
+from grader.world import Doing, Event, Trace
 from grader.world.failure import printable
-from grader.world.mismatch import describe, short
+from grader.world.mismatch import short
 from grader.world.operation import Operation
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-# Two steps (reduce and scatter, reduce-scatter and all-gather, …) take 1 + 1 / W of one, in a world of 2 the most: 1.5.
-MOST = 1.75
-SIZES = 4096  # bytes that a call may spend on telling sizes, or on pickled objects' headers
-MAX_SHOWN = 4
-ASKERS = ("submission", "program", "given", "")  # of operations that torch issues in backward, there is no line of it
-OWN = ("submission", "program", "")  # what grader.given sends is not counted
+ASKERS = ("submission", "")  # "": no line that is known, as in a thread that the submission has started
 
 
-@dataclass(frozen=True)
-class Phase:
-    """What the ranks of a group send until the next mark.
+class Traffic:
+    """The world that a check ran last: each call is one value of its program."""
 
-    kind:      "gather" of all ranks' pieces, "sum" over the ranks, "nothing", or "anything" that stays in the group.
-    when:      "in forward".
-    num_bytes: of the whole that is gathered or summed. text: its dtype and shape.
-    help:      where something is sent, and nothing may be.
-    """
-
-    kind: Literal["gather", "sum", "nothing", "anything"]
-    when: str = ""
-    num_bytes: int = 0
-    text: str = ""
-    help: str = ""
-
-    @property
-    def due(self) -> str:
-        """What the contract sends here."""
-        return "nothing" if self.kind == "nothing" else f"one {self.kind} over the ranks of {self.text}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What one case sends. group: its ranks in the world; the others send nothing. phases: until each mark in turn."""
-
-    what: str
-    group: tuple[int, ...]
-    phases: Sequence[Phase]
-
-
-Sent = Mapping[int, Sequence[Operation]]  # by rank of the world
-
-
-def whole(kind: Literal["gather", "sum"], when: str, tensor: Tensor) -> Phase:
-    """A gather whose result is this tensor, or a sum over the ranks of tensors like it."""
-    text = f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
-    return Phase(kind, when, tensor.numel() * tensor.element_size(), text)
-
-
-@contextmanager
-def compared(check: Check, plans: Sequence[Plan | None]) -> Iterator[None]:
-    """Runs the block, in which a world runs and its values are compared; then compares what was sent.
-
-    plans: by case; None for a case of which nothing is said. Where the world failed since ranks did not meet, the
-    plan tells why, if an operation is one that should not be there: in another group, or where nothing is sent.
-    """
-    try:
-        yield
-    except CheckFailed as failed:
-        if check.ran and check.ran[-1].failure is not None and check.ran[-1].failure.report is not None:
-            _explain(check, plans, failed)
-        raise
-    if not check.trace.complete:
-        raise CheckFailed("the ranks did more operations than can be counted", help="look for a loop that never ends")
-    for case, plan in enumerate(plans):
-        if plan is not None:
-            _compare(check, case, plan)
-
-
-def _explain(check: Check, plans: Sequence[Plan | None], failed: CheckFailed) -> None:
-    """Raises a better failure than that of the world, if there is one: by the last case of each rank."""
-    for rank in range(check.ran[-1].world_size):
-        events = check.trace.of(rank)
-        plan = plans[events[-1].case] if len(events) and events[-1].case < len(plans) else None
-        if plan is None:
-            continue
-        try:
-            _compare_place(check, events[-1].case, plan, rank)
-        except CheckFailed as better:
+    def __init__(self, check: Check, world_size: int) -> None:
+        trace = check.trace
+        if not trace.complete:
             raise CheckFailed(
-                better.explanation.rationale,
-                expected=better.explanation.expected,
-                actual=better.explanation.actual,
-                help=better.explanation.help,
-                where=failed.explanation.where,
-                output=failed.output,
-            ) from None
-
-
-def _compare(check: Check, case: int, plan: Plan) -> None:
-    for rank in range(check.ran[-1].world_size):
-        _compare_place(check, case, plan, rank)
-    if len(plan.group) == 1:
-        return
-    by_rank = {rank: _parts(check.trace.of(rank, case), OWN) for rank in plan.group}
-    for number, phase in enumerate(plan.phases):
-        sent = {rank: parts[number] if number < len(parts) else [] for rank, parts in by_rank.items()}
-        if phase.kind in ("gather", "sum") and phase.num_bytes:
-            _compare_bytes(plan, phase, sent)
-
-
-def _compare_place(check: Check, case: int, plan: Plan, rank: int) -> None:
-    """Nothing outside the group, and nothing where nothing is sent."""
-    events = check.trace.of(rank, case)
-    if rank not in plan.group:
-        for operation in events.issued(by=("submission",)):
-            raise CheckFailed(
-                f"rank {rank} is not in the group of {plan.what}, and calls {short(operation)}",
-                expected="a ValueError on a rank outside the group, before anything is sent",
-                actual=_line(operation),
+                "the ranks asked their groups for more operations than can be counted",
+                help="is a tensor sent element by element, or is there a loop that asks again and again?",
             )
-        return
-    for phase, part in zip(plan.phases, _parts(events, ASKERS), strict=False):
-        when = f" {phase.when}" if phase.when else ""
-        for operation in part:
-            if operation.group != plan.group:
+        self._by_rank = [trace.of(rank) for rank in range(world_size)]
+
+    def all_events(self, rank: int, call: int) -> list[Event]:
+        """What the rank did in this call, in order; also what the program and grader.given did."""
+        return list(self._by_rank[rank].of(rank, call))
+
+    def events(self, rank: int, call: int) -> list[Event]:
+        """What the rank did in this call, in order: marks, and what the submission asked for and waited for."""
+        return [
+            event
+            for event in self.all_events(rank, call)
+            if event.doing is not Doing.FORM and (event.operation is None or event.operation.place.asker in ASKERS)
+        ]
+
+    def marks(self, rank: int, call: int) -> list[str]:
+        """The marks of the program in this call, in order."""
+        return [event.name for event in self.all_events(rank, call) if event.doing is Doing.MARK]
+
+    def issued(self, rank: int, call: int) -> list[Operation]:
+        """The operations that the submission asked for; those of grader.given are left out."""
+        own: Trace = self._by_rank[rank].of(rank, call)
+        return own.issued(by=ASKERS)
+
+    def expect_none(self, rank: int, call: int, *, what: str, given: bool = False) -> None:
+        """A call that must raise before anything is sent. given: also before it asks grader.given for an exchange."""
+        issued = self._by_rank[rank].of(rank, call).issued(by=(*ASKERS, "given") if given else ASKERS)
+        if issued:
+            raise CheckFailed(
+                f"rank {rank}: {what} asked for {listed(issued)} before it raised",
+                expected="no operation: the error comes first",
+                actual=listed(issued),
+                where=places(issued),
+                help="check the arguments first, before anything is sent",
+            )
+
+    def expect_group(self, rank: int, call: int, members: Sequence[int], *, what: str) -> None:
+        """All that was asked for was asked of the group that was passed, by its ranks."""
+        for operation in self.issued(rank, call):
+            if operation.group != tuple(members):
                 raise CheckFailed(
-                    f"rank {rank}: {plan.what} calls {short(operation)} in the wrong group",
-                    expected=f"the group that it is given, of the ranks {list(plan.group)}",
-                    actual=f"the group of the ranks {list(operation.group)}: {_line(operation)}",
-                    help="pass group=group to every operation of torch.distributed: without it, all ranks are meant",
-                )
-            if phase.kind == "nothing" and len(plan.group) > 1:
-                raise CheckFailed(
-                    f"rank {rank}: {plan.what} calls {short(operation)}{when}; nothing may be sent there",
-                    expected="no operation of torch.distributed",
-                    actual=_line(operation),
-                    help=phase.help,
+                    f"rank {rank}: {what} asks the group of ranks {list(operation.group)} for {operation.name}, "
+                    f"not the group that it is called with",
+                    expected=f"the group of ranks {list(members)}",
+                    actual=f"{operation.name} in the group of ranks {list(operation.group)}",
+                    where=places([operation]),
+                    help="pass group=group on to every operation",
                 )
 
 
-def _compare_bytes(plan: Plan, phase: Phase, sent: Sent) -> None:
-    idle = [rank for rank, operations in sent.items() if not operations]
-    if idle:
-        raise CheckFailed(
-            f"rank {idle[0]}: {plan.what} calls no operation of torch.distributed {phase.when}",
-            expected=phase.due,
-            actual="nothing sent, and nothing received",
-            help="what ranks tell each other goes through the process group",
-        )
-    gives = sum(operation.num_bytes for operations in sent.values() for operation in operations)
-    gets = sum(spec.num_bytes for operations in sent.values() for operation in operations for spec in operation.writes)
-    mean = max(gives, gets) / len(sent)
-    if mean <= MOST * phase.num_bytes + SIZES:
-        return
-    raise CheckFailed(
-        f"{plan.what} moves {mean / phase.num_bytes:.1f} times as much as it has to {phase.when}",
-        expected=f"{phase.due}: {phase.num_bytes} bytes",
-        actual="\n".join(_account(rank, operations) for rank, operations in list(sent.items())[:MAX_SHOWN]),
-        help="an all-gather of the own columns brings all columns to all ranks, once"
-        if phase.kind == "gather"
-        else "a reduce-scatter or an all-reduce adds on the way; whoever gathers all ranks' gradients gets W times as "
-        "much, to add them up alone",
+def listed(operations: Sequence[Operation], most: int = 6) -> str:
+    """Operations as one line: "send to rank 1, recv from rank 3"."""
+    words = [short(operation) for operation in operations[:most]]
+    return ", ".join(words) + (f" and {len(operations) - most} more" if len(operations) > most else "")
+
+
+def places(operations: Sequence[Operation], most: int = 4) -> str:
+    """The submission's lines that asked for them, one below the other, each once."""
+    lines = dict.fromkeys(
+        f"{short(one)} at {printable(one.place.file)}:{one.place.line} in {printable(one.place.function)}"
+        for one in operations
+        if one.place.file
     )
+    return "\n".join(list(lines)[:most])
 
 
-def _account(rank: int, operations: Sequence[Operation]) -> str:
-    gives = sum(operation.num_bytes for operation in operations)
-    gets = sum(spec.num_bytes for operation in operations for spec in operation.writes)
-    shown = "; ".join(map(_line, operations[:MAX_SHOWN]))
-    more = f"; {len(operations) - MAX_SHOWN} more" if len(operations) > MAX_SHOWN else ""
-    return f"rank {rank} gives {gives} bytes and gets {gets}: {shown}{more}"
+def waits(events: Sequence[Event], operation: Operation) -> list[int]:
+    """Where among a rank's events it learns that the operation is complete."""
+    return [
+        place
+        for place, event in enumerate(events)
+        if event.doing in (Doing.WAIT, Doing.POLL)
+        and event.operation is not None
+        and event.operation.seq == operation.seq
+    ]
 
 
-def _line(operation: Operation) -> str:
-    """The operation and its line."""
-    place = operation.place
-    where = f", {printable(place.file, 100)}:{place.line} in {printable(place.function, 100)}"
-    return describe(operation) + (where if place.asker == "submission" else "")
-
-
-def _parts(events: Trace, askers: Sequence[str]) -> list[list[Operation]]:
-    """What a rank asked for until each of its marks, and after the last."""
-    parts: list[list[Operation]] = [[]]
-    for event in events:
-        if event.doing is Doing.MARK:
-            parts.append([])
-        elif event.doing is Doing.ISSUE and event.operation is not None and event.operation.place.asker in askers:
-            parts[-1].append(event.operation)
-    return parts
+def received_bytes(operation: Operation) -> int:
+    """Bytes of what the rank gets."""
+    return sum(spec.num_bytes for spec in operation.writes)
