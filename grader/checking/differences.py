@@ -21,6 +21,7 @@ RTOL = {
     "complex64": 1e-5,
     "complex128": 1e-9,
 }
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 COARSER = {"float64": "float32", "complex128": "complex64"}
 
 
@@ -46,10 +47,13 @@ def explained(came: Any, expected: Any, slips: Slips, *, text: str, what: str, r
 
     text: what was expected, for the message. A slip that gives the value expected explains nothing.
     """
-    for slip in slips() if callable(slips) else slips:
-        if explains(slip, came) and not explains(slip, expected):
-            gave, actual = f"rank {rank}: {what} gave {slip.gave}", value_text(came)
-            return CheckFailed(gave, expected=text, actual=actual, help=slip.help)
+    try:
+        for slip in slips() if callable(slips) else slips:
+            if explains(slip, came) and not explains(slip, expected):
+                gave, actual = f"rank {rank}: {what} gave {slip.gave}", value_text(came)
+                return CheckFailed(gave, expected=text, actual=actual, help=slip.help, wrong_values=True)
+    except UNFORESEEN:
+        return None  # slips compute with what came, which can be anything; wrong it is all the same
     return None
 
 
@@ -85,6 +89,7 @@ def wrong_values(
         expected=tensor_text(expected),
         actual=tensor_text(came),
         help=_hint(came, expected),
+        wrong_values=True,
     )
 
 
@@ -142,6 +147,8 @@ def ratio_help(value: float, expected: float) -> str:
     if not expected or not value or value != value:
         return ""
     ratio = abs(value / expected)
+    if not ratio:
+        return ""  # a number so small that the quotient is none
     if ratio > 1:
         return f"every value is too large by the factor {ratio:.6g}"
     return f"every value is too small by the factor {1 / ratio:.6g}"

@@ -9,6 +9,7 @@ from grader.checking.failed import CheckFailed
 from grader.checking.verdict import Status
 from grader.world import Failure, Frame, Kind, RankFailure
 from grader.world.failure import signal_name
+from grader.world.report import Finding, Report
 
 MAX_WHERE = 6
 
@@ -20,12 +21,13 @@ def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> 
     if unwritten:
         return CheckFailed(f"{unwritten} is not written yet", unwritten=unwritten, output=failure.text())
     if failure.report is not None:
-        rationale, status = failure.report.sentence, Status.FAIL
+        rationale, status = _reported(failure.report, cases), Status.FAIL
     elif failure.stuck:
         rationale, status = _stuck(failure), Status.TIMEOUT
     else:
         rationale, status = _first(cause), _status(cause)
-    case = cases[cause.finished] if cause.phase == "program" and cause.finished < len(cases) else ""
+    number = _case(failure)
+    case = cases[number] if cause.phase == "program" and number < len(cases) else ""
     size = f"in a world of {world_size}" if world_size > 1 else "in a world of one rank"
     return CheckFailed(
         f"{rationale} ({size}{', ' + case if case else ''})",
@@ -34,6 +36,25 @@ def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> 
         status=status,
         output="" if failure.report is not None else failure.text(everything=True),  # `where` says it all
     )
+
+
+def _reported(report: Report, cases: Sequence[str]) -> str:
+    """The report's sentence; where ranks met that are in different cases, the one that is ahead left something out."""
+    if not cases or report.finding is not Finding.MISMATCH:
+        return report.sentence
+    behind, ahead = sorted(report.stands[:2], key=lambda stand: stand.case or 0)
+    if behind.case == ahead.case:
+        return report.sentence
+    return (
+        f"rank {behind.rank} {behind.doing}, and rank {ahead.rank} has gone on to the next call without it: "
+        f"there it {ahead.doing}"
+    )
+
+
+def _case(failure: Failure) -> int:
+    """The case under way; of a report, the first that its ranks are in: there they began to disagree."""
+    stands = failure.report.stands if failure.report is not None else ()
+    return min((stand.case for stand in stands if stand.case is not None), default=failure.cause.finished)
 
 
 def _unwritten(failure: Failure) -> str:

@@ -9,6 +9,7 @@ class CheckFailed(Exception):  # noqa: N818  it is an outcome, not an error of t
     """The submission does not do what the statement says; carries why. Raised on the judge's side only.
 
     rationale: one sentence. The other fields: see `Explanation`.
+    wrong_values: a tensor came, and other numbers are in it: an operation may be why.
     """
 
     def __init__(
@@ -22,9 +23,11 @@ class CheckFailed(Exception):  # noqa: N818  it is an outcome, not an error of t
         status: Status = Status.FAIL,
         unwritten: str = "",
         output: str = "",
+        wrong_values: bool = False,
     ) -> None:
         super().__init__(rationale)
         self.explanation = Explanation(rationale, expected, actual, where, help)
         self.status = status
         self.unwritten = unwritten
         self.output = output
+        self.wrong_values = wrong_values

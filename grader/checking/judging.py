@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from grader.checking.catalog import ListedCheck
@@ -14,10 +14,12 @@ from grader.checking.explain import explain
 from grader.checking.failed import CheckFailed
 from grader.checking.spec import CheckSpec
 from grader.checking.suspects import suspects
-from grader.checking.verdict import Status, Verdict
+from grader.checking.verdict import Explanation, Status, Verdict
 from grader.world import Failure, InfraError, Program, World
+from grader.world.failure import printable
 
 MAX_OUTPUT = 32 * 1024
+MAX_TEXT = 8000  # of one field of an explanation
 PUBLIC_PROGRAMS = Path("tests/public/programs")
 IMPORTED = Program(
     b"def names(here):\n    return sorted(name for name in vars(here.submission) if not name.startswith('__'))\n",
@@ -55,9 +57,9 @@ def judge(
             possible=spec.points,
             seconds=round(time.monotonic() - began, 3),
             seed=seed,
-            explanation=failed.explanation if failed else None,
-            unwritten=failed.unwritten if failed else "",
-            output=output[:MAX_OUTPUT],
+            explanation=_printable(failed.explanation) if failed else None,
+            unwritten=printable(failed.unwritten, MAX_TEXT) if failed else "",
+            output=printable(output[:MAX_OUTPUT], MAX_OUTPUT),
             replay=replay_command(listed, seed, shown_as),
         )
 
@@ -70,15 +72,31 @@ def judge(
     except InfraError as error:
         return verdict(Status.INFRA, CheckFailed(f"the grader itself failed: {error}"), "")
     except Exception as error:  # the check's own code: never the submission's fault, and never a zero
+        told = _found_before(error)
+        if told is not None:
+            return verdict(told.status, told, story(told.output, check.output, traceback.format_exc()))
         broken = CheckFailed(f"the check itself failed: {type(error).__name__}: {error}")
         return verdict(Status.INFRA, broken, traceback.format_exc())
     return verdict(Status.PASS, None, check.output)
 
 
+def _printable(explanation: Explanation) -> Explanation:
+    """Bounded, and without control characters, whatever a check has put into it of what came."""
+    return Explanation(**{name: printable(text, MAX_TEXT) for name, text in asdict(explanation).items()})
+
+
+def _found_before(error: Exception) -> CheckFailed | None:
+    """What the check had found when it broke: looking for better words for it, which what came may defeat."""
+    before = error.__context__
+    while before is not None and not isinstance(before, CheckFailed):
+        before = before.__context__
+    return before
+
+
 def _point_at_suspects(failed: CheckFailed, check: Check, grading: Grading) -> None:
     """Where values were wrong, adds the operations that are worth a look."""
     explanation = failed.explanation
-    if explanation.where or not check.ran or check.ran[-1].failure is not None:
+    if not failed.wrong_values or explanation.where or not check.ran or check.ran[-1].failure is not None:
         return
     submitted = grading.submission.module(check.spec.module)
     lines = suspects(check.trace, submitted, read_too_early="NaN" in explanation.help)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.world.handles import race, unwaited
+from grader.world.handles import never_met, race, unwaited
 from grader.world.meetings import Group, Meetings
 from grader.world.mismatch import mismatch
 from grader.world.operation import NOWHERE, Operation, Place, read, read_place
@@ -23,9 +23,14 @@ from grader.world.waiting import Blocked, deadlock
 
 MAX_IDLE_POLLS = 2000  # answers of "not yet" in a row to one rank, while no rank does anything else
 MAX_NAME = 120
-MAX_OPEN = 5_000  # operations of one rank that nobody has waited for
-MAX_TENSORS = 200_000  # that one rank tells of; each takes room here
-EVENTS = frozenset({"form", "issue", "wait", "poll", "mark", "hold", "race", "excuse"})
+# Each of these takes room here. No honest world comes near; a hostile one ends there.
+MAX_OPEN = 5_000  # operations of one rank that nobody has waited for, or that wait for others
+MAX_FORMS = 2_000  # groups that one rank asks for
+MAX_MARKS = 10_000  # of one rank
+MAX_LENGTHS = 2_000_000  # of the shapes of all tensors that the ranks tell of, and SPEC_LENGTHS for each tensor
+SPEC_LENGTHS = 4
+ASKING = frozenset({"form", "issue", "wait", "poll", "hold"})
+EVENTS = ASKING | {"mark", "race", "excuse"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class _Rank:
     waited:  the last ones that it waited for. excused: handles that the program says nobody has to wait for.
     held:    the rank and the mark that it is held until.
     idle_polls: how often it was told "not yet" since a rank last did anything else.
+    threads: it had other threads when it last asked for something to wait for: where one waits, another may go on.
     """
 
     groups: dict[int, Group] = field(default_factory=dict)
@@ -55,13 +61,20 @@ class _Rank:
     waited: deque[Operation] = field(default_factory=lambda: deque(maxlen=256))
     excused: set[int] = field(default_factory=set)
     marks: set[str] = field(default_factory=set)
+    marked: int = 0
     held: tuple[int, str] | None = None
     waiting: _Waiting | None = None
     ended: bool = False
     idle_polls: int = 0
+    threads: bool = False
     next_seq: int = 0
-    tensors: int = 0
+    forms: int = 0
     case: int = 0
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether it can do something that nobody has to answer first."""
+        return not (self.waiting or self.ended)
 
 
 class Conductor:
@@ -78,6 +91,7 @@ class Conductor:
         self._events: list[Event] = []
         self._met: list[tuple[Operation, ...]] = []
         self._forms = 0
+        self._lengths = 0
         self._complete = True
 
     @property
@@ -95,6 +109,8 @@ class Conductor:
             raise ValueError("a rank that waits, or has ended, does nothing else")
         if head["event"] != "poll":
             self._forget_idle_polls()
+        if head["event"] in ASKING:
+            self._ranks[rank].threads = head.get("threads") is True
         match head["event"]:
             case "form":
                 self._form(rank, head)
@@ -105,7 +121,7 @@ class Conductor:
             case "mark":
                 self._mark(rank, _name(head["name"]))
             case "hold":
-                self._hold(rank, head, self._rank_of(head["of"]), _name(head["name"]))
+                self._hold(rank, self._rank_of(head["of"]), _name(head["name"]))
             case "race":
                 operation = next(one for one in self._ranks[rank].waited if one.seq == head["s"])
                 found = race(operation, read_place(head.get("at")), wrote=head.get("wrote") is True)
@@ -127,27 +143,45 @@ class Conductor:
             self.report = self.report or unwaited(rank, left)
 
     def settle(self) -> None:
-        """After a batch: while no rank can go on by itself, decides what may, or reports that nothing can."""
-        while self.report is None and all(state.waiting or state.ended for state in self._ranks):
+        """After a batch: while no rank can go on by itself, decides what may, or reports that nothing can.
+
+        A rank with threads may always go on. So nothing is reported while there is one, and nobody waits for it here.
+        """
+        while self.report is None and not any(state.may_go_on and not state.threads for state in self._ranks):
             if all(state.ended for state in self._ranks):
+                self._report_unmet()
                 return
+            stuck = not any(state.may_go_on for state in self._ranks)
             met = self._meetings.from_any()
             if met:
                 self._check(met[1:], met[0])
                 self._start(met)
-            elif not self._answer_a_poll():
+            elif not self._answer_a_poll(patiently=not stuck):
+                if not stuck:
+                    return
                 unmatched = [one for state in self._ranks for one in state.unstarted.values()]
                 ended = [rank for rank, state in enumerate(self._ranks) if state.ended]
                 self.report = deadlock(self._blocked(), ended, unmatched)
+
+    def _report_unmet(self) -> None:
+        """All have returned. What has not started never will: somebody waits for it in a thread, or gave it up."""
+        for state in self._ranks:
+            unmet = [operation for seq, operation in state.unstarted.items() if seq not in state.excused]
+            if unmet:
+                self.report = self.report or never_met(unmet[0])
 
     def _form(self, rank: int, head: dict[str, Any]) -> None:
         ranks = tuple(self._rank_of(each) for each in head["ranks"])
         number = head["g"]
         if rank not in ranks or len(set(ranks)) != len(ranks) or type(number) is not int:
             raise ValueError("a group without the rank that forms it")
+        self._ranks[rank].forms += 1
+        if self._ranks[rank].forms > MAX_FORMS:
+            raise ValueError("more groups than there is room for")
         place = read_place(head.get("at"))
         self._forms += 1  # as a seq it is unique, and meets none of `issue`
-        operation = Operation(rank, -self._forms, "new_group", ranks, tag=number, place=place)
+        case = self._ranks[rank].case
+        operation = Operation(rank, -self._forms, "new_group", ranks, tag=number, place=place, case=case)
         other = self._meetings.other_of_this_name(operation, _name(head["name"]))
         if other is not None:
             self.report = self.report or mismatch(other, operation)
@@ -155,7 +189,7 @@ class Conductor:
         missing = () if group else self._meetings.missing(operation)
         self._note(Event(rank, Doing.FORM, self._ranks[rank].case, operation, missing=missing, place=place))
         if group is None:
-            self._block(rank, head, _Waiting(Doing.FORM, place, operation))
+            self._block(rank, _Waiting(Doing.FORM, place, operation))
             return
         for member in members:
             self._ranks[member.rank].groups[member.tag] = group
@@ -165,9 +199,10 @@ class Conductor:
     def _issue(self, rank: int, head: dict[str, Any]) -> None:
         state = self._ranks[rank]
         group = state.groups[head["g"]]
-        operation = read(rank, head, group.ranks, group.number)
-        state.tensors += len(operation.reads) + len(operation.writes)
-        if operation.seq != state.next_seq or len(state.open) >= MAX_OPEN or state.tensors > MAX_TENSORS:
+        operation = read(rank, head, group.ranks, group.number, case=state.case)
+        self._lengths += sum(SPEC_LENGTHS + len(spec.shape) for spec in (*operation.reads, *operation.writes))
+        full = max(len(state.open), len(state.unstarted)) >= MAX_OPEN or self._lengths > MAX_LENGTHS
+        if operation.seq != state.next_seq or full:
             raise ValueError("an operation out of turn, or more than there is room for")
         state.next_seq += 1
         state.unstarted[operation.seq] = operation
@@ -177,7 +212,7 @@ class Conductor:
         if operation.is_async:
             state.open[operation.seq] = operation
         elif not met:
-            self._block(rank, head, _Waiting(Doing.WAIT, operation.place, operation))
+            self._block(rank, _Waiting(Doing.WAIT, operation.place, operation))
         self._check(others, operation)
         self._start(met)
 
@@ -214,14 +249,14 @@ class Conductor:
             missing = () if starts else self._meetings.missing(operation)
             self._note(Event(rank, doing, state.case, operation, missing=missing, place=place))
             self._close(rank, operation.seq)
-        if polls and (starts or head.get("threads")):
+        if polls and (starts or state.threads):
             self._answer(rank, operation.seq, complete=starts)
         elif not starts:
-            self._block(rank, head, _Waiting(doing, place, operation))
+            self._block(rank, _Waiting(doing, place, operation))
 
-    def _block(self, rank: int, head: dict[str, Any], waiting: _Waiting) -> None:
+    def _block(self, rank: int, waiting: _Waiting) -> None:
         """The rank does nothing until it is answered; one with other threads may, so it is never called stuck."""
-        if not head.get("threads"):
+        if not self._ranks[rank].threads:
             self._ranks[rank].waiting = waiting
 
     def _close(self, rank: int, seq: int) -> None:
@@ -232,15 +267,20 @@ class Conductor:
             self._close(rank, seq)
         self.outbox[rank].append({"do": "answer", "s": seq, "complete": complete})
 
-    def _answer_a_poll(self) -> bool:
-        """Tells one rank that asks "not yet": the one that heard it least often. False where all heard it too often."""
+    def _answer_a_poll(self, *, patiently: bool) -> bool:
+        """Tells one rank that asks "not yet": the one that heard it least often. False where there is none to tell.
+
+        patiently: however often it heard it; else not to one that heard it too often.
+        """
         asking = [
             (state.idle_polls, rank, state.waiting.operation.seq)
             for rank, state in enumerate(self._ranks)
             if state.waiting and state.waiting.doing is Doing.POLL and state.waiting.operation
         ]
-        heard, rank, seq = min(asking, default=(MAX_IDLE_POLLS, 0, 0))
-        if heard >= MAX_IDLE_POLLS:
+        if not asking:
+            return False
+        heard, rank, seq = min(asking)
+        if heard >= MAX_IDLE_POLLS and not patiently:
             return False
         self._ranks[rank].idle_polls += 1
         self._ranks[rank].waiting = None
@@ -254,6 +294,9 @@ class Conductor:
     def _mark(self, rank: int, name: str) -> None:
         self._note(Event(rank, Doing.MARK, self._ranks[rank].case, name=name))
         self._ranks[rank].marks.add(name)
+        self._ranks[rank].marked += 1
+        if self._ranks[rank].marked > MAX_MARKS:
+            raise ValueError("more marks than there is room for")
         for other, state in enumerate(self._ranks):
             waiting = state.waiting
             if state.held == (rank, name):
@@ -262,24 +305,24 @@ class Conductor:
                     state.waiting = None
                 self.outbox[other].append({"do": "go_on"})
 
-    def _hold(self, rank: int, head: dict[str, Any], of: int, name: str) -> None:
+    def _hold(self, rank: int, of: int, name: str) -> None:
         self._note(Event(rank, Doing.HOLD, self._ranks[rank].case, name=name))
         if name in self._ranks[of].marks:
             self.outbox[rank].append({"do": "go_on"})
         else:
             self._ranks[rank].held = of, name
-            self._block(rank, head, _Waiting(Doing.HOLD, NOWHERE, of=of, name=name))
+            self._block(rank, _Waiting(Doing.HOLD, NOWHERE, of=of, name=name))
 
     def _blocked(self) -> dict[int, Blocked]:
         blocked = {}
         for rank, state in enumerate(self._ranks):
             waiting = state.waiting
             if waiting is not None and waiting.operation is None:
-                blocked[rank] = Blocked(rank, waiting.place, (waiting.of,), mark=waiting.name)
+                blocked[rank] = Blocked(rank, waiting.place, (waiting.of,), mark=waiting.name, case=state.case)
             elif waiting is not None and waiting.operation is not None:
                 missing = self._meetings.missing(waiting.operation)
                 polls = waiting.doing is Doing.POLL
-                blocked[rank] = Blocked(rank, waiting.place, missing, waiting.operation, polls=polls)
+                blocked[rank] = Blocked(rank, waiting.place, missing, waiting.operation, polls=polls, case=state.case)
         return blocked
 
     def _note(self, event: Event) -> None:
@@ -295,6 +338,6 @@ class Conductor:
 
 
 def _name(told: Any) -> str:
-    if type(told) is not str or len(told) > MAX_NAME:
+    if type(told) is not str or len(told) > MAX_NAME or not told.isprintable():
         raise ValueError("a name that cannot be read")
     return told

@@ -177,11 +177,11 @@ def read_error(rank: int, finished: int, head: dict[str, Any]) -> RankFailure:
     return RankFailure(
         rank=rank,
         kind=Kind.RAISED,
-        phase=printable(str(head.get("phase", "")), 40),
+        phase=_text(head.get("phase"), 40),
         finished=finished,
-        error_type=printable(str(error.get("type", "an error")), 80),
-        message=printable(str(error.get("message", ""))),
-        classes=tuple(printable(str(name), 80) for name in classes[:20]) if isinstance(classes, list) else (),
+        error_type=_text(error.get("type"), 80) or "an error",
+        message=_text(error.get("message"), MAX_MESSAGE),
+        classes=tuple(_text(name, 80) for name in classes[:20]) if isinstance(classes, list) else (),
         frames=tuple(_read_frame(frame) for frame in frames[-MAX_FRAMES:] if isinstance(frame, dict))
         if isinstance(frames, list)
         else (),
@@ -191,7 +191,12 @@ def read_error(rank: int, finished: int, head: dict[str, Any]) -> RankFailure:
 def _read_frame(frame: dict[str, Any]) -> Frame:
     line = frame.get("line")
     return Frame(
-        printable(str(frame.get("file", "")), 300),
+        _text(frame.get("file"), 300),
         line if type(line) is int and 0 <= line < 10**9 else 0,
-        printable(str(frame.get("function", "")), 120),
+        _text(frame.get("function"), 120),
     )
+
+
+def _text(told: Any, limit: int) -> str:
+    """Printable and bounded; of anything that is no text nothing: to print it could take long, or fail."""
+    return printable(told, limit) if isinstance(told, str) else ""

@@ -12,14 +12,25 @@ from grader.world.report import Finding, Report, Stand
 def unwaited(rank: int, operations: Sequence[Operation]) -> Report:
     """A rank has returned and left these handles: never waited for, nor seen complete."""
     first = operations[0]
+    lines = {one.place: one for one in reversed(operations)}  # the first of each line
     name = _asynchronous(first)
     more = f", nor for {len(operations) - 1} more" if len(operations) > 1 else ""
     return Report(
         Finding.UNWAITED,
         f"rank {rank} never waits for the handle of its {name}{more}",
-        tuple(_issued(one) for one in operations[:4]),
+        tuple(_issued(one) for one in operations if lines[one.place] is one)[:4],
         "keep the handle that an asynchronous operation returns, and call wait() on it: before, nothing is sure to "
         "have been sent or received",
+    )
+
+
+def never_met(operation: Operation) -> Report:
+    """All ranks have returned, and an operation that one of them waits for in a thread has never started."""
+    return Report(
+        Finding.UNWAITED,
+        f"all ranks have returned, and the {short(operation)} of rank {operation.rank} has never met its other side",
+        (Stand(operation.rank, f"issued {describe(operation)}", operation.place, operation.case),),
+        "every send needs a recv, and every rank of a group must call the collective, also from threads",
     )
 
 
@@ -44,7 +55,7 @@ def race(operation: Operation, waited: Place, *, wrote: bool) -> Report:
 
 def _issued(operation: Operation) -> Stand:
     prefix = "i" if operation.name in ("send", "recv") else "an asynchronous "
-    return Stand(operation.rank, f"issued {prefix}{describe(operation)}", operation.place)
+    return Stand(operation.rank, f"issued {prefix}{describe(operation)}", operation.place, operation.case)
 
 
 def _asynchronous(operation: Operation) -> str:

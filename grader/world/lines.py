@@ -7,12 +7,15 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from grader.world import wire
 from grader.world.launcher import Launcher
-from grader.world.record import MAX_HEAD_BYTES, MAX_VALUE_BYTES, Record
+from grader.world.record import Record
+
+MAX_PIECE = 2**16  # bytes of a rank that are handled at once: between pieces the judge looks at the clock
+MAX_UNREAD = 2**18  # bytes of orders that a rank has not read: more than MAX_OPEN operations have
 
 
 @dataclass
@@ -20,8 +23,8 @@ class _Channel:
     rank: int
     socket: socket.socket
     outgoing: bytearray
+    parser: wire.Parser
     wants_to_write: bool = True
-    parser: wire.Parser = field(default_factory=lambda: wire.Parser(max_blob=MAX_VALUE_BYTES, max_heads=MAX_HEAD_BYTES))
 
 
 class JudgeLines:
@@ -41,7 +44,8 @@ class JudgeLines:
         self._pipes = [reader for reader, _ in outputs + stacks]
         self._watch_report()
         for rank, (ours, _) in enumerate(channels):
-            self._watch_channel(_Channel(rank, ours, bytearray(tasks[rank])))
+            parser = wire.Parser(max_blob=record.max_value_bytes, max_head=record.max_value_head_bytes)
+            self._watch_channel(_Channel(rank, ours, bytearray(tasks[rank]), parser))
         for rank in range(size):
             self._watch_pipe(outputs[rank][0], rank, record.printed)
             self._watch_pipe(stacks[rank][0], rank, record.dumped)
@@ -74,6 +78,9 @@ class JudgeLines:
         channel = self._channels[rank]
         for head in heads:
             channel.outgoing += wire.pack(head)
+        if len(channel.outgoing) > MAX_UNREAD:
+            channel.outgoing.clear()
+            self._record.refuse(rank, "it asks and reads no answers")
         if not channel.wants_to_write:
             self._write(channel)
 
@@ -144,6 +151,8 @@ class JudgeLines:
     def _write(self, channel: _Channel) -> None:
         try:
             sent = channel.socket.send(memoryview(channel.outgoing)[: 2**20])
+        except BlockingIOError:
+            pass  # it computes and reads nothing: the rest goes when it reads again
         except OSError:
             channel.outgoing.clear()  # the rank has gone; the warden says so
         else:
@@ -152,7 +161,7 @@ class JudgeLines:
 
     def _read(self, channel: _Channel) -> None:
         try:
-            data = channel.socket.recv(2**20)
+            data = channel.socket.recv(MAX_PIECE)
             messages = channel.parser.feed(data)
         except OSError:
             data, messages = b"", []

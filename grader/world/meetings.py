@@ -90,9 +90,10 @@ class Meetings:
                 raise ValueError("more receives from any rank than there is room for")
             self._from_any.append(operation)
             return [], []
-        waiting = self._messages[_route(operation)]
+        route = _route(operation)
+        waiting = self._messages[route]
         if waiting and waiting[0].name != operation.name:
-            other = waiting.popleft()
+            other = self._take(route)
             return [other], [other, operation]
         waiting.append(operation)
         return [], []
@@ -102,11 +103,20 @@ class Meetings:
         for operation in sorted(self._from_any, key=lambda one: (one.rank, one.seq)):
             for source in operation.group:
                 named = operation.with_peer(source)
-                waiting = self._messages.get(_route(named))
+                route = _route(named)
+                waiting = self._messages.get(route)
                 if waiting and waiting[0].name == "send":
                     self._from_any.remove(operation)
-                    return [waiting.popleft(), named]
+                    return [self._take(route), named]
         return []
+
+    def _take(self, route: _Route) -> Operation:
+        """The first that waits there. A route that nobody waits on is forgotten: each tag makes another one."""
+        waiting = self._messages[route]
+        first = waiting.popleft()
+        if not waiting:
+            del self._messages[route]
+        return first
 
     def missing(self, operation: Operation) -> tuple[int, ...]:
         """The ranks that an operation waits for; none where all have come, and disagree."""

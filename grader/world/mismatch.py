@@ -61,7 +61,7 @@ def mismatch(first: Operation, second: Operation) -> Report | None:
     a, b = sorted(((first, of_first), (second, of_second)), key=lambda pair: pair[0].rank)
     of_each = f"{a[1]} on rank {a[0].rank}, {b[1]} on rank {b[0].rank}"
     sentence = f"ranks {a[0].rank} and {b[0].rank} disagree on {subject}: {of_each}"
-    stands = tuple(Stand(one.rank, _calling(one), one.place) for one, _ in (a, b))
+    stands = tuple(Stand(one.rank, _calling(one), one.place, one.case) for one, _ in (a, b))
     return Report(Finding.MISMATCH, sentence, stands, help_text)
 
 
@@ -116,7 +116,9 @@ def _collective(first: Operation, second: Operation) -> _Told | None:
     if a.dtype != b.dtype:
         help_text = "every rank must pass the same dtype: convert before the call"
         return f"the dtype of {one}", a.dtype, b.dtype, help_text
-    help_text = "every rank must pass the same shape; do the ranks call their collectives in the same order?"
+    help_text = "the ranks must call their collectives in the same order: has one left one out, or added one?"
+    if first.place == second.place:
+        help_text = "every rank must pass the same shape here; or has one rank left out a collective before this one?"
     return f"the shape of {one}", str(a.shape), str(b.shape), help_text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ COLLECTIVES = frozenset(
     }
 )
 POINT_TO_POINT = frozenset({"send", "recv"})
+ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 ELEMENT_BYTES = {
     **dict.fromkeys(("bool", "uint8", "int8", "float8_e4m3fn", "float8_e5m2"), 1),
@@ -24,6 +26,7 @@ ELEMENT_BYTES = {
     "complex128": 16,
 }
 MAX_TENSORS = 4096  # of one operation
+MAX_ELEMENTS = 2**48  # of one tensor
 MAX_TEXT = 200
 
 
@@ -73,6 +76,7 @@ class Operation:
     writes:    what it gets, in the same way.
     root:      rank in the group; peer: too, None for a receive from any rank.
     reduce_op: "SUM", …, or "".
+    case:      how many values the rank had returned when it asked.
     is_async:  whether the caller gets a handle to wait for. Messages always: torch makes its blocking ones from it.
     """
 
@@ -89,6 +93,7 @@ class Operation:
     tag: int = 0
     is_async: bool = False
     place: Place = NOWHERE
+    case: int = 0
 
     @property
     def group_rank(self) -> int:
@@ -129,15 +134,17 @@ def head_of(operation: Operation, group_number: int) -> dict[str, Any]:
     return head
 
 
-def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int) -> Operation:
-    """The operation that a rank tells of. Raises ValueError for anything that no rank tells."""
-    name = str(head.get("op"))
+def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int, *, case: int = 0) -> Operation:
+    """The operation that a rank tells of, in this case. Raises ValueError for anything that no rank tells."""
+    name: Any = head.get("op")
     known = name in COLLECTIVES or name in POINT_TO_POINT
     reduce_op = head.get("reduce_op", "")
     if not known or reduce_op not in ("", *REDUCE_OPS):
         raise ValueError("an operation that there is not")
     root = None if head.get("root") is None else _whole(head["root"], 0, len(group))
     peer = None if head.get("peer") is None else _whole(head["peer"], 0, len(group))
+    if (root is not None and name not in ROOTED) or (peer is not None and name not in POINT_TO_POINT):
+        raise ValueError("a rank that this operation has no use for")
     if name == "send" and peer is None:
         raise ValueError("a message to nobody")
     operation = Operation(
@@ -154,6 +161,7 @@ def read(rank: int, head: dict[str, Any], group: tuple[int, ...], group_id: int)
         tag=_whole(head.get("tag", 0), -(2**31), 2**63),
         is_async=head.get("async") is True,
         place=read_place(head.get("at")),
+        case=case,
     )
     if refusal(operation):
         raise ValueError("an operation that cannot be")
@@ -224,11 +232,16 @@ def _unlike(operation: Operation) -> str:
 
 
 def read_place(at: Any) -> Place:
-    """A place as a rank tells it, bounded; one that cannot be read is nowhere."""
-    if not isinstance(at, list) or len(at) != 4 or type(at[1]) is not int or not 0 <= at[1] < 10**9:
-        return Place()
+    """A place as a rank tells it, bounded and printable; one that cannot be read is nowhere."""
+    if not isinstance(at, list) or [type(each) for each in at] != [str, int, str, str] or not 0 <= at[1] < 10**9:
+        return NOWHERE
     file, line, function, asker = at
-    return Place(str(file)[:MAX_TEXT], line, str(function)[:MAX_TEXT], str(asker)[:MAX_TEXT])
+    return Place(_one_line(file), line, _one_line(function), _one_line(asker))
+
+
+def _one_line(text: str) -> str:
+    """Bounded, and without anything that moves a cursor or reorders text: such a name is no honest one."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:MAX_TEXT])
 
 
 def _whole(value: Any, low: int, high: int) -> int:
@@ -245,5 +258,8 @@ def _specs(told: Any) -> tuple[Spec, ...]:
         dtype, shape = entry
         if dtype not in ELEMENT_BYTES or not isinstance(shape, list) or len(shape) > 64:
             raise ValueError("a tensor that cannot be read")
-        specs.append(Spec(dtype, tuple(_whole(length, 0, 2**48) for length in shape)))
+        lengths = tuple(_whole(length, 0, MAX_ELEMENTS) for length in shape)
+        if math.prod(max(length, 1) for length in lengths) > MAX_ELEMENTS:
+            raise ValueError("a tensor that no memory holds")
+        specs.append(Spec(sys.intern(dtype), lengths))
     return tuple(specs)

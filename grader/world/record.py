@@ -16,19 +16,23 @@ MAX_OUTPUT = 64 * 1024  # bytes kept of what a rank prints
 MAX_OUTPUT_SEEN = 32 * 2**20  # bytes after which a rank that prints is stopped
 MAX_STACK = 256 * 1024
 MAX_VALUES = 10_000
-MAX_VALUE_BYTES = 128 * 2**20  # of the tensors of one rank
-MAX_VALUE_HEAD_BYTES = 4 * 2**20  # of all else in its values
-MAX_HEAD_BYTES = 12 * 2**20  # of that, and of all that it tells of its operations
+MAX_VALUE_BYTES = 64 * 2**20  # of the tensors of all ranks, in equal shares
+MAX_VALUE_HEAD_BYTES = 4 * 2**20  # of all else in their values
 
 
 class Record:
-    """The state of each rank: waiting, ready, done, failed or ended; its values, output and stack."""
+    """The state of each rank: waiting, ready, done, failed or ended; its values, output and stack.
+
+    max_value_bytes, max_value_head_bytes: what one rank may return: the bytes of its tensors, and of all else.
+    """
 
     def __init__(self, size: int, program_file: str) -> None:
         self.size = size
         self.conductor = Conductor(size)
         self.values: list[list[Message]] = [[] for _ in range(size)]
         self.warden_gone = False
+        self.max_value_bytes = MAX_VALUE_BYTES // size
+        self.max_value_head_bytes = MAX_VALUE_HEAD_BYTES // size
         self._program_file = program_file
         self._ready: set[int] = set()
         self._done: set[int] = set()
@@ -75,8 +79,11 @@ class Record:
                 self.conductor.returned_value(rank)
                 self._bytes[rank] += len(message.blob)
                 self._head_bytes[rank] += message.head_bytes
-                too_much = self._bytes[rank] > MAX_VALUE_BYTES or self._head_bytes[rank] > MAX_VALUE_HEAD_BYTES
-                if len(self.values[rank]) >= MAX_VALUES or too_much:
+                if (
+                    len(self.values[rank]) >= MAX_VALUES
+                    or self._bytes[rank] > self.max_value_bytes
+                    or self._head_bytes[rank] > self.max_value_head_bytes
+                ):
                     self.refuse(rank, "it returned too many values")
                 else:
                     self.values[rank].append(message)

@@ -20,11 +20,15 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True)
 class Stand:
-    """Where one rank stands: "waits in recv from rank 1", and at which line."""
+    """Where one rank stands: "waits in recv from rank 1", and at which line.
+
+    case: how many values it had returned then; None where that says nothing.
+    """
 
     rank: int
     doing: str
     place: Place
+    case: int | None = None
 
 
 @dataclass(frozen=True)

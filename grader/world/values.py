@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_DEPTH = 32
-MAX_FRACTION_DIGITS = 4000  # hexadecimal; the time to reduce a fraction grows with their square
+# Hexadecimal, of an integer: Python prints no more than 4300 decimal ones, and the time to reduce a fraction grows
+# with their square.
+MAX_DIGITS = 3500
+MAX_BITS = 4 * (MAX_DIGITS - len("-0x"))
+TOO_MANY_DIGITS = {"foreign": "a number with too many digits"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ def encode(value: object) -> tuple[Any, bytes]:
             return node
         if kind is int:
             # beyond 64 bits as text: JSON readers differ, and Python bounds the digits it converts
+            if node.bit_length() > MAX_BITS:
+                return TOO_MANY_DIGITS
             return node if -(2**63) <= node < 2**63 else {"int": hex(node)}
         if kind is float:
             return node if math.isfinite(node) else {"float": repr(node)}
@@ -79,6 +85,8 @@ def encode(value: object) -> tuple[Any, bytes]:
         if kind is dict and all(type(key) is str for key in node):
             return {"dict": {key: walk(child, depth + 1) for key, child in node.items()}}
         if kind is Fraction:
+            if max(node.numerator.bit_length(), node.denominator.bit_length()) > MAX_BITS:
+                return TOO_MANY_DIGITS
             return {"fraction": [hex(node.numerator), hex(node.denominator)]}
         if kind is torch.dtype:
             return {"dtype": str(node).removeprefix("torch.")}
@@ -154,9 +162,9 @@ def decode(tree: Any, blob: bytes, *, tensor: Callable[[ReturnedTensor], Any] | 
                 return {key: walk(child, depth + 1) for key, child in children.items()}
             case {"float": str(text)}:
                 return float(text)
-            case {"int": str(text)}:
+            case {"int": str(text)} if len(text) <= MAX_DIGITS:
                 return int(text, 16)
-            case {"fraction": [str(above), str(below)]} if max(len(above), len(below)) <= MAX_FRACTION_DIGITS:
+            case {"fraction": [str(above), str(below)]} if max(len(above), len(below)) <= MAX_DIGITS:
                 return Fraction(int(above, 16), int(below, 16))
             case {"dtype": str(name)} if isinstance(dtypes.get(name), torch.dtype):
                 return dtypes[name]

@@ -19,6 +19,7 @@ class Blocked:
     missing: the ranks that it waits for.
     operation, mark: for what: an operation, or a mark of the program's.
     polls:   it asks again and again, instead of waiting.
+    case:    how many values it has returned.
     """
 
     rank: int
@@ -27,6 +28,7 @@ class Blocked:
     operation: Operation | None = None
     mark: str = ""
     polls: bool = False
+    case: int = 0
 
     def doing(self, *, with_group: bool = False) -> str:
         """In a few words: "waits in recv from rank 1 of float32 (3,)"."""
@@ -64,7 +66,7 @@ def deadlock(blocked: Mapping[int, Blocked], ended: Iterable[int], unmatched: Se
     )
     sentence, help_text, first = told
     several_groups = len({one.operation.group_id for one in blocked.values() if one.operation is not None}) > 1
-    stands = [Stand(one.rank, one.doing(with_group=several_groups), one.place) for one in blocked.values()]
+    stands = [Stand(one.rank, one.doing(with_group=several_groups), one.place, one.case) for one in blocked.values()]
     stands.sort(key=lambda stand: (stand.rank not in first, stand.rank))
     stands += [Stand(rank, "has returned from the program", NOWHERE) for rank in sorted(gone)]
     return Report(finding, sentence, tuple(stands), help_text)

@@ -38,11 +38,13 @@ def pack(head: dict[str, Any], blob: bytes = b"") -> bytes:
 class Parser:
     """Cuts a stream into messages; what it holds is bounded by one message.
 
-    max_blob:  bytes of one blob. max_heads: bytes of all heads together; parsed, they take 30 times as much memory.
+    max_head, max_blob: bytes of one head and of one blob; parsed, a head takes 30 times as much memory.
+    max_heads:          bytes of all heads together.
     """
 
-    def __init__(self, *, max_blob: int = MAX_BLOB, max_heads: int | None = None) -> None:
+    def __init__(self, *, max_head: int = MAX_HEAD, max_blob: int = MAX_BLOB, max_heads: int | None = None) -> None:
         self._buffer = bytearray()
+        self._max_head = max_head
         self._max_blob = max_blob
         self._max_heads = max_heads
         self._heads = 0
@@ -53,7 +55,7 @@ class Parser:
         messages = []
         while len(self._buffer) >= PREFIX.size:
             head_size, blob_size = PREFIX.unpack_from(self._buffer)
-            if head_size > MAX_HEAD or blob_size > self._max_blob:
+            if head_size > self._max_head or blob_size > self._max_blob:
                 raise WireError(f"a message announces {head_size + blob_size:,} bytes")
             if self._max_heads is not None and self._heads + head_size > self._max_heads:
                 raise WireError("its messages hold too much beside tensors")

@@ -165,7 +165,7 @@ class _Run:
                 return Failure(refused, False, (), self._seconds(), record.outputs())
         return Returned(values, record.outputs(), self._seconds(), record.conductor.trace)
 
-    def _failed(self) -> Failure:
+    def _failed(self) -> Returned | Failure:
         record, lines = self._record, self._lines
         if record.warden_gone and not record.somebody_failed:
             raise InfraError("the process that watches a world has gone")
@@ -178,6 +178,8 @@ class _Run:
             self._until(lambda: record.have_stacks(unfinished), time.monotonic() + SETTLE_SECONDS)
         lines.stop()
         self._until(lambda: record.warden_gone, time.monotonic() + END_SECONDS)
+        if record.all_done:
+            return self._returned()  # the last word came at the deadline, or a moment after it
         return replace(record.failure(self._seconds()), trace=record.conductor.trace)
 
     def _seconds(self) -> float:

@@ -35,18 +35,44 @@ FIRST_LINES = [
     ("average_divided_again", "naive_gradients", "divided by the world size once more"),  # 27
     ("loss_scale_of_own_rows", "loss_scale", "this rank's own rows", "a mean of means"),  # 28
     ("parameters_reduced_instead_of_gradients", "naive_gradients", "the mean of the parameters over the ranks"),  # 29
+    ("waits_in_the_hook", "overlapped_in_flight", "rank 0 waits for its all-reduce inside backward"),  # 30
+    ("waits_for_the_one_before", "bucketed_in_flight", "rank 0 waits for its all-reduce inside backward"),
+    ("only_fakes_asynchrony", "bucketed_in_flight", "with async_op=True and waits for it at once, inside backward"),
+    ("rank_1_waits_in_the_hook", "overlapped_in_flight", "rank 1 issues its all-reduce", "waits for it at once"),
+    (
+        "asks_in_the_hook_until_it_is_done",
+        "overlapped_in_flight",
+        "rank 0 asks again and again for all_reduce before it has computed the gradient of its first layer",
+    ),
+    ("sends_everything_after_backward", "overlapped_in_flight", "rank 0 sends nothing during backward"),  # 31
+    ("sends_when_the_last_gradient_is_there", "bucketed_in_flight", "when backward has computed its last gradient"),
+    ("sends_the_first_alone_during_backward", "overlapped_in_flight", "the all-reduce of 'layer 4' too late"),
     ("missing_gradient_is_an_error", "naive_missing_gradients", "a .grad that is None counts as zeros"),  # 32
+    ("missing_gradient_is_skipped", "naive_missing_gradients", "leaves out 1 of the 5 all-reduces that are due"),  # 33
     ("frozen_gradients_are_averaged", "naive_trainable", "frozen at construction", "it was averaged"),  # 34
     ("only_the_first_step_is_synchronized", "naive_gradients", "not averaged in this step"),  # 35
     ("last_bucket_is_lost", "plan_buckets", "all buckets but the last"),  # 36
     ("buckets_in_elements", "plan_buckets", "count elements, not bytes"),  # 37
     ("first_bucket_is_empty", "plan_buckets", "an empty bucket"),  # 38
     ("counters_are_not_reset", "overlapped_gradients", "the gradient of the step before"),  # 39
+    (
+        "flat_list_of_gradients_that_exist",
+        "flat_missing_gradients",
+        "issues an all-reduce of float32, 18 elements, which is not due",
+    ),  # 40
     ("wrapper_is_no_module", "wrapper", "NaiveDDP(module) is no nn.Module"),  # 41
     ("shard_pads_with_duplicates", "shard_batch", "rows of the beginning once more", "count twice"),  # 42
     ("loss_scale_of_rank_0", "loss_scale", "the rows of rank 0"),  # 43
     ("mean_over_those_that_have_one", "naive_missing_gradients", "the ranks that have a gradient, not over all 2"),
     ("issued_in_the_order_of_readiness", "overlapped_gradients", "different parameters met", "'b' of rank 1"),
+    ("naive_sends_all_at_once", "naive_gradients", "synchronize_gradients() of NaiveDDP", "1 all-reduce, not 5"),
+    ("flat_sends_one_by_one", "flat_gradients", "synchronize_gradients() of FlatDDP", "5 all-reduces, not 1"),
+    ("overlapped_in_the_order_of_the_parameters", "overlapped_gradients", "its all-reduces in the wrong order"),
+    ("buckets_are_sent_one_by_one", "bucketed_gradients", "issues 5 all-reduces, not 2"),
+    ("sent_inside_no_sync_and_dropped", "overlapped_accumulation", "calls all_reduce inside no_sync()"),
+    ("no_sync_begins_with_a_barrier", "naive_no_sync", "calls barrier inside no_sync()"),
+    ("barrier_of_the_whole_world", "groups", "making NaiveDDP", "calls barrier in the wrong group"),
+    ("tied_weights_are_broadcast_twice", "broadcast_module", "some memory is sent twice"),
 ]
 
 

@@ -28,6 +28,16 @@ SAID = [
     ("chain_of_replicated", "mlp_is_the_unsplit_network", ("slicing in every gather's backward",)),
     ("chain_of_sharded", "mlp_is_the_unsplit_network", ("a sum in every gather's backward", "the world size")),
     ("chain_that_copies_and_scatters", "mlp_is_the_unsplit_network", ("two sums over the ranks",)),
+    ("copy_meets_in_forward", "copy_to_shards", ("calls barrier in forward", "nothing may be sent")),
+    ("copy_gathers_all_gradients", "copy_to_shards", ("moves 4 times as much", "in backward")),
+    ("copy_sums_over_all_ranks", "copy_to_shards_of_any_layout", ("rank 1", "ranks [1, 2]", "the wrong group")),
+    ("copy_sums_where_needed", "linear_gathers_its_output", ("rank 1 calls", "rank 0 has gone on", "without it")),
+    ("master_sent_by_rank_0_alone", "linear_loads_a_master", ("rank 0 waits in broadcast", "gone on without calling")),
+    ("gathers_twice", "gather_for_sharded", ("moves 2 times as much", "in forward")),
+    ("gathers_through_the_store", "gather_for_sharded", ("calls no operation of torch.distributed in forward",)),
+    ("replicated_takes_the_mean", "gather_for_replicated", ("calls reduce_scatter in backward",)),
+    ("refuses_after_the_gather", "gather_for_sharded_of_any_columns", ("calls all_gather before it raises",)),
+    ("chain_averages_at_the_end", "mlp_is_the_unsplit_network", ("in backward, before the gradient of activation 3",)),
     ("chain_of_replicated", "mlp_trains_as_the_unsplit_network", ("slicing in every gather's backward",)),
 ]
 
@@ -40,3 +50,12 @@ def test_first_line_says_what_was_done(name: str, check: str, words: tuple[str, 
     first_line = verdict.explanation.rationale
     assert all(word in first_line for word in words), first_line
     assert verdict.explanation.help
+
+
+def test_where_nothing_is_sent_a_rank_that_goes_alone_is_stuck(launcher: Launcher) -> None:
+    """The proof beside the account: rank 0 waits for others, who do not start before it is done."""
+    submission = mutation.edited("tensor_parallel", MUTANTS["load_sends_the_master"])
+    verdict = mutation.verdict_of(CHECKS["tensor_parallel.linear_loads_a_master"], submission, launcher)
+    assert verdict.explanation is not None
+    assert "load_master(float32 (3, 8)) calls broadcast" in verdict.explanation.rationale
+    assert "rank 0 waits in broadcast" in verdict.explanation.where

@@ -7,6 +7,7 @@ from tests.public.oracles import benchmark as oracle
 from tests.public.runs.measured import Run
 from tests.public.runs.measurements import measure
 from tests.public.runs.pure import Call, expect_refused
+from tests.public.runs.traffic import Traffic
 
 
 @check(
@@ -98,10 +99,10 @@ def test_wrong_arguments(check: Check) -> None:
     names = [f"time_collective(warmup={each['warmup']}, iterations={each['iterations']})" for each in counts]
     calls = [{"counts": each, "readings": [], "refused": True} for each in counts]
     (values,) = check.run(1, "benchmark.time_collective", cases=names, joined=False, calls=calls)
-    for what, value, name in zip(names, values, ("-1", "0", "-2"), strict=True):
+    traffic = Traffic(check, 1)
+    for number, (what, value, name) in enumerate(zip(names, values, ("-1", "0", "-2"), strict=True)):
         expect.raised(value, "ValueError", what=what, rank=0, naming=[name])
-        events = expect.mapping(value, "events", what=what, rank=0)["events"]
-        expect.same(events, [], what=f"the list of calls in {what}, before it raises,", rank=0)
+        expect.same(traffic.marks(0, number), [], what=f"the list of calls in {what}, before it raises,", rank=0)
 
     runs = [
         Run("ring", 8, naming=["ring"]),

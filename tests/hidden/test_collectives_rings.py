@@ -43,7 +43,7 @@ def test_all_gather_uneven(check: Check) -> None:
             Call("0-dimensional pieces", cases.for_ranks(check, everyone, ()), refused=True),
             from_outside(cases.for_ranks(check, everyone, (2,))),
         ]
-        run_calls(check, size, "all_gather", calls, groups=GROUPS[size], ring=True)
+        run_calls(check, size, "all_gather", calls, groups=GROUPS[size])
 
 
 @check(
@@ -73,7 +73,7 @@ def test_reduce_scatter_uneven(check: Check) -> None:
             Call("a 0-dimensional tensor", cases.for_ranks(check, everyone, ()), refused=True),
             from_outside(cases.for_ranks(check, everyone, (4,))),
         ]
-        run_calls(check, size, "reduce_scatter", calls, groups=GROUPS[size], ring=True)
+        run_calls(check, size, "reduce_scatter", calls, groups=GROUPS[size])
 
 
 @check(
@@ -92,4 +92,4 @@ def test_all_reduce_operators(check: Check) -> None:
             tensors = cases.operands(check, everyone, (5, 6), dtype, op)
             calls.append(Call(f"{op}, {dtype} (5, 6)", tensors, [oracle.reduced(tensors, op)] * size, [op]))
         calls += wrong_operators(check, size)
-        run_calls(check, size, "all_reduce", calls, ring=True, same_bits=True)
+        run_calls(check, size, "all_reduce", calls, same_bits=True)

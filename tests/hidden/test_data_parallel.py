@@ -14,10 +14,12 @@ from tests.hidden.runs.wrapper_sessions import (
     wrapped_again,
 )
 from tests.public.runs import cases
-from tests.public.runs.broadcasts import compare_sent, of_ranks, out_of_place, under
+from tests.public.runs.broadcasts import compare_sent, expect_sent_once, of_ranks, out_of_place, under
 from tests.public.runs.mistakes import explaining
 from tests.public.runs.row_shares import wrong_scales
+from tests.public.runs.wrapper_overlap import BUCKET_BYTES, keep_in_flight
 from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
+from tests.public.runs.wrapper_traffic import within
 from tests.public.runs.wrappers import follow
 
 MISSING = (
@@ -25,28 +27,29 @@ MISSING = (
     "frozen at construction stay as they are, and tied ones count once"
 )
 NO_SYNC = (
-    "Inside no_sync() of {} gradients only accumulate and synchronize_gradients() is a RuntimeError; the next one "
-    "outside sends all, with or without a backward outside"
+    "Inside no_sync() of {} gradients only accumulate, nothing is sent and synchronize_gradients() is a RuntimeError; "
+    "the next one outside sends all, with or without a backward outside"
 )
 SECOND = (
-    "A second backward of {} outside no_sync() and before synchronize_gradients() is a RuntimeError that says what to "
-    "do, whatever parameters it uses"
+    "outside, a second backward before synchronize_gradients() is a RuntimeError that says what to do, whatever "
+    "parameters it uses"
 )
+AGAIN = "a module whose wrapper is gone may be wrapped again"
 GROUP = (1, 2, 4)
 
 
 @check(
     "data_parallel",
     points=1,
-    statement="broadcast_module is right for tensors of any layout: views of columns, transposed memory on some ranks, "
-    "and memory that the module has under two names.",
+    statement="broadcast_module is right for tensors of any layout: views of columns, transposed memory on some ranks; "
+    "memory that the module has under two names is sent once.",
     worlds=(3,),
     needs=("broadcast_module",),
 )
 def test_broadcast_module_layouts(check: Check) -> None:
     (size,) = check.worlds
     sources = list(range(size))
-    shapes = {"table": (3, 5), "weight": (3, 4), "flipped": (2, 6)}
+    shapes = {"table": (3, 5), "weight": (48, 64), "flipped": (2, 6)}
     tensors = [
         [
             {name: cases.tensor(check, rank, shape, path=(src, name)) for name, shape in shapes.items()}
@@ -60,7 +63,8 @@ def test_broadcast_module_layouts(check: Check) -> None:
         "transpose": PerRank([rank % 2 == 1 for rank in range(size)]),
     }
     values = check.run(size, "data_parallel_hidden.broadcast_layouts", cases=named, sources=sources, **inputs)
-    laid = {"weight": " in transposed memory on some ranks,", "columns": " every other column of a table,"}
+    laid = {"weight": " in transposed memory on some ranks,"}
+    laid |= {"turned": " the transpose of 'weight' in its memory,", "columns": " every other column of a table,"}
     for rank in range(size):
         for src, what in zip(sources, named, strict=True):
             own, root = tensors[rank][src], tensors[src][src]
@@ -68,6 +72,7 @@ def test_broadcast_module_layouts(check: Check) -> None:
             table[:, ::2] = root["table"][:, ::2]
             wanted = {
                 "weight": root["weight"],
+                "turned": root["weight"].t(),
                 "columns": root["table"][:, ::2],
                 "row": root["weight"][1],
                 "flipped": root["flipped"].t(),
@@ -80,13 +85,15 @@ def test_broadcast_module_layouts(check: Check) -> None:
                 expect.same(came[name], tensor, what=of_name, rank=rank, contiguous=False, slips=slips)
             expect.true(came["in place"] is True, f"rank {rank}: {what} put other memory in place of a tensor")
             expect.true(came["shared"] is True, f"rank {rank}: {what} parted memory that had two names")
+            sizes = {name: tensor.nbytes for name, tensor in wanted.items() if name not in ("turned", "table")}
+            expect_sent_once(check, src, sizes, src, what=what, rank=rank)
 
 
 @check(
     "data_parallel",
     points=1,
     statement="broadcast_module, loss_scale and NaiveDDP work in any group: src is a rank in the group, rows and "
-    "gradients are those of its ranks, and a rank outside it gets a ValueError.",
+    "gradients are those of its ranks, all that is sent stays in it, and a rank outside it gets a ValueError.",
     worlds=(5,),
     needs=("broadcast_module", "loss_scale", "NaiveDDP"),
     core=False,
@@ -100,7 +107,8 @@ def test_groups(check: Check) -> None:
     named = [f"broadcast_module(module, {src}, group of ranks {list(GROUP)})" for src in sources]
     named.append(f"loss_scale(rows, group of ranks {list(GROUP)})")
     inputs: dict[str, Any] = {"weights": PerRank(weights), "rows": PerRank(rows), "members": list(GROUP)}
-    values = check.run(size, "data_parallel_hidden.groups", cases=named, **inputs)
+    with within(check, GROUP, named):
+        values = check.run(size, "data_parallel_hidden.groups", cases=named, **inputs)
     for rank in range(size):
         *broadcasts, scale = values[rank]
         for src, what in zip(sources, named, strict=False):
@@ -173,7 +181,7 @@ def test_flat_no_sync(check: Check) -> None:
 @check(
     "data_parallel",
     points=1,
-    statement=f"{MISSING.format('OverlappedDDP')}, in any group of ranks.",
+    statement=f"{MISSING.format('OverlappedDDP')}, in any group of ranks; {AGAIN}.",
     worlds=(5,),
     needs=("OverlappedDDP",),
     core=False,
@@ -182,39 +190,27 @@ def test_overlapped_missing_gradients(check: Check) -> None:
     for size in check.worlds:
         make = Builder(check, size)
         sessions = [*frozen_later(make), *layouts(make), *missing(make)]
-        follow(check, size, "OverlappedDDP", [*sessions, *in_group(sessions, GROUP)])
+        follow(check, size, "OverlappedDDP", [*sessions, *in_group(sessions, GROUP), *wrapped_again(make)])
 
 
 @check(
     "data_parallel",
     points=1,
-    statement=f"{NO_SYNC.format('OverlappedDDP')}.",
+    statement=f"{NO_SYNC.format('OverlappedDDP')}; {SECOND}.",
     worlds=(3,),
     needs=("OverlappedDDP",),
     core=False,
 )
-def test_overlapped_no_sync(check: Check) -> None:
+def test_overlapped_accumulation(check: Check) -> None:
     for size in check.worlds:
-        follow(check, size, "OverlappedDDP", accumulation(Builder(check, size)))
+        make = Builder(check, size)
+        follow(check, size, "OverlappedDDP", [*accumulation(make), *second_backwards(make)])
 
 
 @check(
     "data_parallel",
     points=1,
-    statement=f"{SECOND.format('OverlappedDDP')}.",
-    worlds=(2,),
-    needs=("OverlappedDDP",),
-    core=False,
-)
-def test_overlapped_second_backward(check: Check) -> None:
-    for size in check.worlds:
-        follow(check, size, "OverlappedDDP", second_backwards(Builder(check, size)))
-
-
-@check(
-    "data_parallel",
-    points=1,
-    statement=f"{MISSING.format('BucketedDDP')}, in buckets of any size and in any group of ranks.",
+    statement=f"{MISSING.format('BucketedDDP')}, in buckets of any size and in any group of ranks; {AGAIN}.",
     worlds=(5,),
     needs=("BucketedDDP",),
     core=False,
@@ -223,13 +219,14 @@ def test_bucketed_missing_gradients(check: Check) -> None:
     for size in check.worlds:
         some, one = (Builder(check, size, {"bucket_bytes": bucket_bytes}) for bucket_bytes in (48, 10**6))
         sessions = [*frozen_later(some), *layouts(some), *missing(some)]
-        follow(check, size, "BucketedDDP", [*sessions, *missing(one), *in_group(sessions, GROUP)])
+        sessions += [*missing(one), *in_group(sessions, GROUP), *wrapped_again(some)]
+        follow(check, size, "BucketedDDP", sessions)
 
 
 @check(
     "data_parallel",
     points=1,
-    statement=f"{NO_SYNC.format('BucketedDDP')}; a second backward before synchronize_gradients() is a RuntimeError.",
+    statement=f"{NO_SYNC.format('BucketedDDP')}; {SECOND}.",
     worlds=(3,),
     needs=("BucketedDDP",),
     core=False,
@@ -243,14 +240,12 @@ def test_bucketed_accumulation(check: Check) -> None:
 
 @check(
     "data_parallel",
-    points=1,
-    statement="A module whose OverlappedDDP or BucketedDDP is gone may be wrapped again: nothing of the old wrapper is "
-    "left on its parameters.",
-    worlds=(3,),
-    needs=("OverlappedDDP", "BucketedDDP"),
+    points=2,
+    statement="BucketedDDP issues each bucket's all-reduce during backward, as soon as its gradients are ready and the "
+    "buckets before it are issued, and waits for none before backward has computed its last gradient.",
+    worlds=(2, 4),
+    needs=("BucketedDDP",),
     core=False,
 )
-def test_wrapped_again(check: Check) -> None:
-    for size in check.worlds:
-        follow(check, size, "OverlappedDDP", wrapped_again(Builder(check, size)))
-        follow(check, size, "BucketedDDP", wrapped_again(Builder(check, size, {"bucket_bytes": 48})))
+def test_bucketed_in_flight(check: Check) -> None:
+    keep_in_flight(check, "BucketedDDP", {"bucket_bytes": BUCKET_BYTES})

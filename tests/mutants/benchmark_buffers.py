@@ -43,6 +43,23 @@ MUTANTS: list[Mutant] = [
         mistake=15,
     ),
     Mutant(
+        "waits_for_the_run_before",
+        "Each run waits for the all-reduce that the run before has started.",
+        (
+            Edit("def _check_counts(", "_STARTED: list[dist.Work] = []\n\n\ndef _check_counts("),
+            Edit(
+                ALL_REDUCE,
+                "            def run() -> None:\n"
+                "                while _STARTED:\n                    _STARTED.pop().wait()\n"
+                "                _STARTED.append(dist.all_reduce(whole, group=group, async_op=True))\n\n"
+                "            return run\n",
+            ),
+            Edit(REDUCED, "    while _STARTED:\n        _STARTED.pop().wait()\n" + REDUCED),
+        ),
+        (BUFFERS,),
+        mistake=15,
+    ),
+    Mutant(
         "two_in_one",
         "Warms the links up with a second all-reduce in each run.",
         (

@@ -9,7 +9,9 @@ from tests.mutants import (
     collectives_roots,
     collectives_rules,
     collectives_setup,
+    collectives_traffic,
     collectives_variants,
+    collectives_variants_messages,
 )
 from tests.mutants.mutant import Mutant, Variant
 
@@ -19,6 +21,7 @@ MUTANTS: list[Mutant] = [
     *collectives_rules.MUTANTS,
     *collectives_rings.MUTANTS,
     *collectives_exchange.MUTANTS,
+    *collectives_traffic.MUTANTS,
     *collectives_bonus.MUTANTS,
 ]
 BONUS = (
@@ -31,5 +34,6 @@ BONUS = (
 )
 VARIANTS: list[Variant] = [
     *collectives_variants.VARIANTS,
+    *collectives_variants_messages.VARIANTS,
     *(replace(variant, checks=BONUS) for variant in collectives_bonus.VARIANTS),
 ]

@@ -41,6 +41,24 @@ MUTANTS: list[Mutant] = [
         (MEAN,),
     ),
     Mutant(
+        "rows_gathered",
+        "Gathers the rows of the table in place of an all-reduce.",
+        (
+            Edit(
+                REDUCED,
+                "    own_3 = table_W3[rank].clone()\n"
+                "    dist.all_gather_into_tensor(table_W3.view(-1), own_3, group=group)\n",
+            ),
+        ),
+        (MEAN,),
+    ),
+    Mutant(
+        "meets_before_it_refuses",
+        "Meets the others before it refuses complex numbers.",
+        (Edit("    if x.is_complex():\n", "    if x.is_complex():\n        dist.barrier(group=group)\n"),),
+        (FAR,),
+    ),
+    Mutant(
         "sample_variance",
         "Divides by one less than the number of elements.",
         (Edit(RESULT, "    return mean, m2 / (count - 1)\n"),),

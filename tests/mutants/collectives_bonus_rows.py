@@ -29,6 +29,36 @@ MUTANTS: list[Mutant] = [
         mistake=13,
     ),
     Mutant(
+        "picks_from_everything",
+        "Gathers all rows on every rank and keeps those that are for it.",
+        (
+            Edit(
+                f"    return _exchange_rows({ROWS}, send_counts, receive_counts, group), plan\n",
+                "    everyone = [None] * world_size\n"
+                "    dist.all_gather_object(everyone, (rows.detach(), destination), group=group)\n"
+                "    rank = dist.get_rank(group)\n"
+                "    return torch.cat([theirs[to == rank] for theirs, to in everyone]), plan\n",
+            ),
+        ),
+        (DISPATCH,),
+    ),
+    Mutant(
+        "everything_back_to_everyone",
+        "Gathers all processed rows on every rank and keeps those that came from it.",
+        (
+            Edit(
+                SENT_BACK,
+                "    rank, world_size = _place(group)\n"
+                "    everyone = [None] * world_size\n"
+                "    dist.all_gather_object(everyone, (_plain(processed), plan.receive_counts), group=group)\n"
+                "    returned = torch.cat(\n"
+                "        [theirs[sum(counts[:rank]) : sum(counts[: rank + 1])] for theirs, counts in everyone]\n"
+                "    )\n",
+            ),
+        ),
+        (COMBINE,),
+    ),
+    Mutant(
         "rows_not_sorted",
         "Sends the rows in their own order, cut by the counts.",
         (Edit(ROWS, "rows.detach()"),),

@@ -1,7 +1,6 @@
 """Wrong ways to exchange pieces, and to all-reduce beside a computation."""
 
-from grader.checking import Status
-from tests.mutants.collectives_places import WHILE_COMPUTES, WHILE_STARTS, WHILE_WAITS
+from tests.mutants.collectives_places import WHILE_COMPUTES, WHILE_STARTS, WHILE_WAITS, before
 from tests.mutants.mutant import Edit, Mutant
 
 ALL_TO_ALL = [
@@ -21,7 +20,6 @@ ALL_TO_ALL = [
             ),
         ),
         ("collectives.all_to_all",),
-        Status.CRASH,
         mistake=13,
     ),
     Mutant(
@@ -47,7 +45,6 @@ ALL_TO_ALL = [
         "Does not look whether the pieces agree.",
         (Edit("        if (piece.shape[1:], piece.dtype) != ", "        if False and piece != "),),
         ("collectives.all_to_all",),
-        Status.CRASH,
     ),
 ]
 
@@ -67,6 +64,23 @@ WHILE = [
         "waits_before_it_computes",
         "Runs the all-reduce to its end, then computes.",
         (Edit(WHILE_COMPUTES, "    work.wait()\n" + WHILE_COMPUTES),),
+        ("collectives.all_reduce_while",),
+    ),
+    Mutant(
+        "blocks_before_it_computes",
+        "Calls the all-reduce without async_op, then computes.",
+        (
+            Edit(
+                WHILE_STARTS + WHILE_COMPUTES + WHILE_WAITS,
+                WHILE_STARTS.replace("work = ", "").replace(", async_op=True", "") + "    result = compute()\n",
+            ),
+        ),
+        ("collectives.all_reduce_while",),
+    ),
+    Mutant(
+        "meets_before_it_starts",
+        "Waits for the others at a barrier before it starts the all-reduce.",
+        (before(WHILE_STARTS, "    dist.barrier(group=group)\n"),),
         ("collectives.all_reduce_while",),
     ),
     Mutant(

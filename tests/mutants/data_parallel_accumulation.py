@@ -14,7 +14,7 @@ MUTANTS: list[Mutant] = [
         "inner_no_sync_ends_the_outer",
         "no_sync() is a flag, which the inner one takes back.",
         (Edit(NO_SYNC, NO_SYNC.replace("depth -= 1", "depth = 0")),),
-        ("data_parallel.naive_no_sync", "data_parallel.overlapped_no_sync"),
+        ("data_parallel.naive_no_sync", "data_parallel.overlapped_accumulation"),
     ),
     Mutant(
         "synchronized_inside_no_sync",
@@ -32,7 +32,7 @@ MUTANTS: list[Mutant] = [
         "synchronize_gradients() does nothing where the last backward was inside no_sync().",
         (Edit(FINISH, "        if self._backward is None:\n            return\n" + FINISH),),
         (
-            "data_parallel.overlapped_no_sync",
+            "data_parallel.overlapped_accumulation",
             "data_parallel.bucketed_accumulation",
             "data_parallel.overlapped_gradients",
         ),
@@ -52,7 +52,7 @@ MUTANTS: list[Mutant] = [
             ),
         ),
         (
-            "data_parallel.overlapped_no_sync",
+            "data_parallel.overlapped_accumulation",
             "data_parallel.bucketed_accumulation",
             "data_parallel.overlapped_gradients",
         ),
@@ -66,14 +66,14 @@ MUTANTS: list[Mutant] = [
                 "            if self._no_sync.depth < 0:\n                if index",
             ),
         ),
-        ("data_parallel.overlapped_no_sync", "data_parallel.bucketed_accumulation"),
+        ("data_parallel.overlapped_accumulation", "data_parallel.bucketed_accumulation"),
         mistake=35,
     ),
     Mutant(
         "second_backward_is_accepted",
         "A second backward goes on, and what it adds is lost.",
         (Edit(SECOND, ""),),
-        ("data_parallel.overlapped_second_backward", "data_parallel.bucketed_accumulation"),
+        ("data_parallel.overlapped_accumulation", "data_parallel.bucketed_accumulation"),
         mistake=35,
     ),
     Mutant(
@@ -85,20 +85,20 @@ MUTANTS: list[Mutant] = [
                 "            if self._num_missing[index] <= 0:\n                raise RuntimeError(_SECOND_BACKWARD)\n",
             ),
         ),
-        ("data_parallel.overlapped_second_backward", "data_parallel.bucketed_accumulation"),
+        ("data_parallel.overlapped_accumulation", "data_parallel.bucketed_accumulation"),
         mistake=35,
     ),
     Mutant(
         "second_backward_is_noticed_once_something_is_sent",
         "A second backward is refused only where the first has sent something.",
         (Edit(SECOND, SECOND.replace("if self._backward", "if self._issued and self._backward")),),
-        ("data_parallel.overlapped_second_backward", "data_parallel.bucketed_accumulation"),
+        ("data_parallel.overlapped_accumulation", "data_parallel.bucketed_accumulation"),
     ),
     Mutant(
         "second_backward_says_nothing",
         "The RuntimeError does not say what to do.",
         (Edit(SECOND, SECOND.replace("_SECOND_BACKWARD", '"a gradient is in flight"')),),
-        ("data_parallel.overlapped_second_backward", "data_parallel.bucketed_accumulation"),
+        ("data_parallel.overlapped_accumulation", "data_parallel.bucketed_accumulation"),
     ),
     Mutant(
         "two_forwards_count_as_two_backwards",
@@ -119,6 +119,6 @@ MUTANTS: list[Mutant] = [
             ),
             Edit(OVERLAPPED_END, "        self._in_step = False\n" + OVERLAPPED_END),
         ),
-        ("data_parallel.overlapped_second_backward",),
+        ("data_parallel.overlapped_accumulation",),
     ),
 ]

@@ -164,7 +164,7 @@ MUTANTS: list[Mutant] = [
         "last_bucket_is_lost",
         "The bucket that is open at the end is never added.",
         (Edit("    return buckets\n", "    return buckets[:-1]\n"),),
-        ("data_parallel.plan_buckets", "data_parallel.bucketed_gradients", "data_parallel.bucketed_training"),
+        ("data_parallel.plan_buckets", "data_parallel.bucketed_gradients"),
         mistake=36,
     ),
     Mutant(
@@ -207,6 +207,6 @@ MUTANTS: list[Mutant] = [
         "buckets_of_0_bytes",
         "bucket_bytes of 0 is not refused.",
         (Edit("    if bucket_bytes < 1:\n", "    if bucket_bytes < 0:\n"),),
-        ("data_parallel.plan_buckets", "data_parallel.bucketed_training"),
+        ("data_parallel.plan_buckets", "data_parallel.bucketed_gradients"),
     ),
 ]

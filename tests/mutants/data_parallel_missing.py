@@ -88,7 +88,7 @@ MUTANTS: list[Mutant] = [
         "counters_are_not_reset",
         "What was issued in the first step still counts as issued in the second.",
         (Edit(FINISH, FINISH.replace("        self._begin_step()\n", "        self._backward = None\n")),),
-        ("data_parallel.overlapped_gradients", "data_parallel.bucketed_gradients", "data_parallel.overlapped_training"),
+        ("data_parallel.overlapped_gradients", "data_parallel.bucketed_gradients"),
         mistake=39,
     ),
     Mutant(
@@ -136,13 +136,13 @@ MUTANTS: list[Mutant] = [
         "bucket_is_sent_with_its_first_gradient",
         "A bucket is sent when the first of its gradients is ready.",
         (Edit("[len(bucket) for bucket in self._buckets]", "[1 for bucket in self._buckets]"),),
-        ("data_parallel.bucketed_gradients", "data_parallel.bucketed_training"),
+        ("data_parallel.bucketed_gradients",),
     ),
     Mutant(
         "bucket_bytes_is_ignored",
         "Buckets always have 25 MiB.",
         (Edit("plan_buckets(trainable, bucket_bytes)", "plan_buckets(trainable, 25 * 2**20)"),),
-        ("data_parallel.bucketed_gradients", "data_parallel.bucketed_training"),
+        ("data_parallel.bucketed_gradients",),
     ),
     Mutant(
         "bucket_bytes_is_looked_at_too_late",
@@ -153,7 +153,7 @@ MUTANTS: list[Mutant] = [
                 "        super().__init__(module, group=group)\n        plan = plan_buckets(trainable, bucket_bytes)\n",
             ),
         ),
-        ("data_parallel.bucketed_training",),
+        ("data_parallel.bucketed_gradients",),
     ),
     Mutant(
         "hooks_keep_the_wrapper",
@@ -162,6 +162,6 @@ MUTANTS: list[Mutant] = [
             Edit(HOOK, "        this = lambda: self  # noqa: E731\n"),
             Edit(FINALIZE, ""),
         ),
-        ("data_parallel.wrapped_again",),
+        ("data_parallel.overlapped_missing_gradients", "data_parallel.bucketed_missing_gradients"),
     ),
 ]

@@ -66,11 +66,28 @@ class BucketedDDP(DDP):
 """
 
 GRADIENTS = tuple(f"data_parallel.{kind}_gradients" for kind in ("naive", "flat", "overlapped", "bucketed"))
-TRAINING = tuple(f"data_parallel.{kind}_training" for kind in ("naive", "flat", "overlapped", "bucketed"))
+TRAINING = ("data_parallel.naive_training", "data_parallel.flat_training", *GRADIENTS[2:])
 MISSING = tuple(f"data_parallel.{kind}_missing_gradients" for kind in ("naive", "flat", "overlapped", "bucketed"))
 ACCUMULATION = (
     "data_parallel.naive_no_sync",
     "data_parallel.flat_no_sync",
-    "data_parallel.overlapped_no_sync",
+    "data_parallel.overlapped_accumulation",
     "data_parallel.bucketed_accumulation",
+)
+IN_FLIGHT = ("data_parallel.overlapped_in_flight", "data_parallel.bucketed_in_flight")
+OVERLAP = (
+    *GRADIENTS[2:],
+    *MISSING[2:],
+    *ACCUMULATION[2:],
+    *IN_FLIGHT,
+)
+FUNCTIONS = (
+    "data_parallel.shard_batch",
+    "data_parallel.broadcast_module",
+    "data_parallel.broadcast_module_layouts",
+    "data_parallel.loss_scale",
+    "data_parallel.groups",
+    "data_parallel.plan_buckets",
+    "data_parallel.wrapper",
+    "data_parallel.bucketed_gradients",
 )

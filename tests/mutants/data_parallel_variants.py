@@ -5,6 +5,7 @@ from tests.mutants.data_parallel_texts import (
     DIVIDE,
     FINALIZE,
     FLAT_STEP,
+    FUNCTIONS,
     HOOK,
     NAIVE_STEP,
     NO_SYNC,
@@ -38,7 +39,7 @@ VARIANTS: list[Variant] = [
     all_rows = int(total)
 """,
             ),
-            Edit("        if tensor.numel() == 0 or memory in sent:\n", "        if tensor.numel() == 0:\n"),
+            Edit("        memory = _memory_of(tensor)\n", "        memory = (tensor.data_ptr(), tensor.numel())\n"),
             Edit("message = elements.contiguous()", "message = elements.clone(memory_format=torch.contiguous_format)"),
             Edit(
                 PLAN,
@@ -59,6 +60,7 @@ VARIANTS: list[Variant] = [
 """,
             ),
         ),
+        FUNCTIONS,
     ),
     Variant(
         "each_wrapper_for_itself",

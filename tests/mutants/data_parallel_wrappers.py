@@ -51,7 +51,7 @@ MUTANTS: list[Mutant] = [
         "module_kept_out_of_the_tree",
         "The module is kept where nn.Module does not see it: no parameters, no state_dict.",
         (Edit("        self.module = module\n", "        self.__dict__['module'] = module\n"),),
-        ("data_parallel.wrapper", "data_parallel.overlapped_training"),
+        ("data_parallel.wrapper", "data_parallel.flat_training"),
         mistake=41,
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS: list[Mutant] = [
         "parameters_reduced_instead_of_gradients",
         "The mean over ranks is taken of the parameter, and written to it.",
         (Edit(GRADIENT, "p.detach().clone()"), Edit(WRITE, "        parameter.copy_(piece.view(parameter.shape))\n")),
-        ("data_parallel.naive_gradients", "data_parallel.overlapped_gradients", "data_parallel.bucketed_training"),
+        ("data_parallel.naive_gradients", "data_parallel.overlapped_gradients", "data_parallel.bucketed_gradients"),
         mistake=29,
     ),
     Mutant(

@@ -210,7 +210,6 @@ NETWORKS = [
             ),
         ),
         fails("mlp_of_uneven_columns"),
-        status=None,
         mistake=50,
     ),
     Mutant(

@@ -6,6 +6,7 @@ def fails(*names: str) -> tuple[str, ...]:
     return tuple(f"tensor_parallel.{name}" for name in names)
 
 
+FORWARD_OF_COPY = "return _apply(_CopyToShards, x, group)"
 FORWARD_OF_SHARDED = "return _apply(_GatherForSharded, local, full_size, group)"
 FORWARD_OF_REPLICATED = "return _apply(_GatherForReplicated, local, full_size, group)"
 BACKWARD_OF_SHARDED = "return _reduce_scatter_columns(gradient, ctx.group), None, None"

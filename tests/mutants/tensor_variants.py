@@ -1,12 +1,13 @@
 """Variants of tensor_parallel.py."""
 
 from tests.mutants.mutant import Edit, Variant
+from tests.mutants.tensor_collectives import OTHER_COLLECTIVES
 from tests.mutants.tensor_texts import (
     ADD_BIAS,
-    BACKWARD_OF_REPLICATED,
     CHAIN_STARTS,
     CHAIN_STARTS_AT_ONCE,
     DRAW,
+    FORWARD_OF_COPY,
     FORWARD_OF_REPLICATED,
     GATHER,
     LOAD_WEIGHT,
@@ -37,7 +38,7 @@ VARIANTS = [
                 "    return torch.split(full, sizes, dim=-1)[rank].clone()\n",
             ),
             Edit(
-                "return _apply(_CopyToShards, x, group)",
+                FORWARD_OF_COPY,
                 "copied = x.clone()\n"
                 "    if copied.requires_grad:\n"
                 "        copied.register_hook(lambda gradient: _summed(gradient, group))\n"
@@ -60,7 +61,7 @@ VARIANTS = [
     ),
     Variant(
         "with_sums",
-        "A sum of own columns among zeros; a reduce to each rank; the mean of the equal gradients.",
+        "A sum of own columns among zeros; a reduce to each rank.",
         (
             Edit(
                 GATHER,
@@ -76,11 +77,6 @@ VARIANTS = [
                 "    for root, piece in enumerate(pieces):\n"
                 "        dist.reduce(piece, group_dst=root, group=group)\n"
                 "    return pieces[rank]\n",
-            ),
-            Edit(
-                BACKWARD_OF_REPLICATED,
-                "columns = _reduce_scatter_columns(gradient.clone(), ctx.group)\n"
-                "        return columns / dist.get_world_size(ctx.group), None, None",
             ),
         ),
     ),
@@ -160,4 +156,5 @@ VARIANTS = [
             Edit("(pairwise(sizes)\n", "(pairwise(sizes))\n"),
         ),
     ),
+    *OTHER_COLLECTIVES,
 ]

@@ -13,6 +13,7 @@ from tests.public.runs.measurements import measure
 from tests.public.runs.pure import Call, expect_refused
 from tests.public.runs.seconds import own_seconds_told
 from tests.public.runs.told import explained
+from tests.public.runs.traffic import Traffic
 
 
 @check(
@@ -58,10 +59,12 @@ def test_order_of_an_iteration(check: Check) -> None:
     counts = [{"warmup": 3, "iterations": 2}, {"warmup": 0, "iterations": 1}, {"warmup": 1, "iterations": 4}, {}]
     calls = [{"counts": each, "readings": [float(number) for number in range(80)], "refused": False} for each in counts]
     names = [f"time_collective({', '.join(f'{name}={count}' for name, count in each.items())})" for each in counts]
-    (values,) = check.run(1, "benchmark.time_collective", cases=names, joined=False, calls=calls)
-    for what, value, each in zip(names, values, counts, strict=True):
-        events = expect.mapping(value, "events", what=what, rank=0)["events"]
-        expect_order(events, warmup=each.get("warmup", 5), iterations=each.get("iterations", 20), what=what)
+    check.run(1, "benchmark.time_collective", cases=names, joined=False, calls=calls)
+    traffic = Traffic(check, 1)
+    for number, (what, each) in enumerate(zip(names, counts, strict=True)):
+        expect_order(
+            traffic.marks(0, number), warmup=each.get("warmup", 5), iterations=each.get("iterations", 20), what=what
+        )
 
 
 @check(

@@ -8,13 +8,21 @@ from tests.public.runs import cases
 from tests.public.runs.calls import Call, run_calls
 
 OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
-SHAPES_AND_DTYPES = (((4,), "float32"), ((8, 3), "float64"), ((4, 2, 3), "int64"), ((4, 0), "float32"), ((8,), "bool"))
+SHAPES_AND_DTYPES = (
+    ((4,), "float32"),
+    ((8, 3), "float64"),
+    ((4, 2, 3), "int64"),
+    ((4, 0), "float32"),
+    ((8,), "bool"),
+    ((64, 8), "float32"),  # large beside a message that tells a shape
+)
 
 
 @check(
     "collectives",
     points=1,
-    statement="broadcast gives every rank a new tensor with the root's values, for any root, shape and dtype.",
+    statement="broadcast gives every rank a new tensor with the root's values, for any root, shape and dtype, by "
+    "messages between two ranks.",
     worlds=(1, 2, 4),
     needs=("broadcast",),
 )
@@ -34,7 +42,8 @@ def test_broadcast(check: Check) -> None:
 @check(
     "collectives",
     points=1,
-    statement="scatter gives rank r the r-th of W equal pieces of the root's rows; what other ranks pass is ignored.",
+    statement="scatter gives rank r the r-th of W equal pieces of the root's rows, which sends each piece once; what "
+    "other ranks pass is ignored.",
     worlds=(1, 2, 4),
     needs=("scatter",),
 )
@@ -55,7 +64,8 @@ def test_scatter(check: Check) -> None:
 @check(
     "collectives",
     points=1,
-    statement="gather concatenates the ranks' pieces of equal length, in rank order, on the root; others get None.",
+    statement="gather concatenates the ranks' pieces of equal length, in rank order, on the root, by messages that "
+    "hold the pieces; others get None.",
     worlds=(1, 2, 4),
     needs=("gather",),
 )
@@ -77,7 +87,7 @@ def test_gather(check: Check) -> None:
     "collectives",
     points=1,
     statement="reduce gives the root the SUM (if no other operator is passed), AVG, MAX, MIN or PRODUCT of the ranks' "
-    "tensors, element by element; the others get None.",
+    "tensors, element by element, by messages between two ranks; the others get None.",
     worlds=(1, 2, 4),
     needs=("reduce",),
 )

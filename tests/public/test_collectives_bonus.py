@@ -42,8 +42,8 @@ def test_global_mean_and_variance(check: Check) -> None:
 @check(
     "collectives",
     points=1,
-    statement="dispatch_rows sends row i to rank destination[i]; what a rank receives is in the order of source "
-    "ranks, then of rows.",
+    statement="dispatch_rows sends row i to rank destination[i], and to no other; what a rank receives is in the order "
+    "of source ranks, then of rows.",
     worlds=(1, 2, 4),
     needs=("dispatch_rows",),
     core=False,
@@ -61,6 +61,7 @@ def test_dispatch_rows(check: Check) -> None:
                 drawn(check, "6 rows on each rank", six, layout="leaf"),
                 drawn(check, "rows that differ by rank", [5, 0, 9, 2][:size], (2, 2), "float64"),
                 drawn(check, "numbers as rows", [4, 7, 1, 3][:size], (), "int64"),
+                drawn(check, "long rows, 24 on each rank", [24] * size, (64,)),
                 drawn(check, "all to the last rank", [3, 2, 4, 1][:size], among=last),
                 drawn(check, "no rows anywhere", [0] * size),
             ],
@@ -70,8 +71,8 @@ def test_dispatch_rows(check: Check) -> None:
 @check(
     "collectives",
     points=1,
-    statement="combine_rows sends each processed row back: row i of the result is what became of row i, of any width "
-    "and dtype, as often as the plan is used.",
+    statement="combine_rows sends each processed row back to its own rank: row i of the result is what became of row "
+    "i, of any width and dtype, as often as the plan is used.",
     worlds=(1, 2, 4),
     needs=("dispatch_rows", "combine_rows"),
     core=False,
@@ -82,9 +83,10 @@ def test_combine_rows(check: Check) -> None:
         run_combines(
             check,
             size,
-            drawn(check, "rows that differ by rank", [8, 5, 0, 11][:size]),
+            drawn(check, "rows that differ by rank", [18, 13, 0, 21][:size]),
             [
                 process(3),
+                process(64),
                 process(1, "float64"),
                 process(None, "int64"),
                 process(7, layout="strided"),

@@ -19,27 +19,33 @@ OPERATORS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
 @check(
     "collectives",
     points=1,
-    statement="all_gather concatenates the ranks' pieces of equal length, in rank order, on every rank, by messages "
-    "to a neighbour in the ring.",
+    statement="all_gather concatenates the ranks' pieces of equal length, in rank order, on every rank; each rank "
+    "sends to one neighbour in the ring, in W − 1 steps.",
     worlds=(1, 2, 4),
     needs=("all_gather",),
 )
 def test_all_gather(check: Check) -> None:
     for size in check.worlds:
         calls = []
-        for shape, dtype in (((1,), "float32"), ((2, 3), "float64"), ((3, 1, 2), "int64"), ((2, 0), "float32")):
+        for shape, dtype in (
+            ((1,), "float32"),
+            ((2, 3), "float64"),
+            ((3, 1, 2), "int64"),
+            ((2, 0), "float32"),
+            ((40, 4), "float32"),
+        ):
             pieces = cases.for_ranks(check, range(size), shape, dtype, shape)
             calls.append(Call(f"{dtype} {shape}", pieces, [oracle.concatenated(pieces)] * size, exact=True))
         pieces = cases.for_ranks(check, range(size), (3, 4), "float32", "layouts")
         calls += Call("a piece", pieces, [oracle.concatenated(pieces)] * size, exact=True).in_other_layouts()
-        run_calls(check, size, "all_gather", calls, ring=True)
+        run_calls(check, size, "all_gather", calls)
 
 
 @check(
     "collectives",
     points=1,
-    statement="reduce_scatter gives rank r the r-th of W equal pieces of the reduced tensor, for every operator, by "
-    "messages to a neighbour in the ring.",
+    statement="reduce_scatter gives rank r the r-th of W equal pieces of the reduced tensor, for every operator; each "
+    "rank sends n − ⌊rows/W⌋ · (elements per row) elements at most, to one neighbour in the ring, in W − 1 steps.",
     worlds=(1, 2, 4),
     needs=("reduce_scatter",),
 )
@@ -57,14 +63,14 @@ def test_reduce_scatter(check: Check) -> None:
         tensors = cases.operands(check, range(size), (8, 3), "float32", "SUM", "layouts")
         expected = oracle.pieces(oracle.reduced(tensors, "SUM"), size)
         calls += Call("a tensor", tensors, expected).in_other_layouts()
-        run_calls(check, size, "reduce_scatter", calls, ring=True)
+        run_calls(check, size, "reduce_scatter", calls)
 
 
 @check(
     "collectives",
     points=1,
-    statement="all_reduce gives every rank the sum of the ranks' tensors, the same bits on each, by messages to "
-    "neighbours in the ring.",
+    statement="all_reduce gives every rank the sum of the ranks' tensors, the same bits on each; each rank sends "
+    "2(n − ⌊n/W⌋) elements at most, to neighbours in the ring only.",
     worlds=(1, 2, 4),
     needs=("all_reduce",),
 )
@@ -76,14 +82,14 @@ def test_all_reduce(check: Check) -> None:
             calls.append(Call(f"{dtype} {shape}", tensors, [oracle.reduced(tensors, "SUM")] * size))
         tensors = cases.operands(check, range(size), (4, 6), "float32", "SUM", "layouts")
         calls += Call("a tensor", tensors, [oracle.reduced(tensors, "SUM")] * size).in_other_layouts()
-        run_calls(check, size, "all_reduce", calls, ring=True, same_bits=True)
+        run_calls(check, size, "all_reduce", calls, same_bits=True)
 
 
 @check(
     "collectives",
     points=1,
-    statement="all_reduce takes any number of elements: one that W does not divide, fewer than W, a single number, "
-    "none; and any group, which a rank outside it gets a ValueError for.",
+    statement="all_reduce takes any number of elements, by a ring too: one that W does not divide, fewer than W, a "
+    "single number, none; and any group, which a rank outside it gets a ValueError for.",
     worlds=(1, 2, 4),
     needs=("all_reduce",),
     core=False,
@@ -104,14 +110,14 @@ def test_all_reduce_any_shape(check: Check) -> None:
         if size == 4:
             groups = [range(1, 4, 2), range(0, 4, 2)]
             calls += [*in_groups(groups, calls_of), from_outside(calls[0].inputs)]
-        run_calls(check, size, "all_reduce", calls, groups=groups, ring=True, same_bits=True)
+        run_calls(check, size, "all_reduce", calls, groups=groups, same_bits=True)
 
 
 @check(
     "collectives",
     points=1,
     statement="all_to_all gives each rank, as entry i of a list, the piece that rank i meant for it, of any length; "
-    "wrong pieces, or a rank outside the group, are a ValueError before anything is sent.",
+    "each piece is sent once, to its own rank; wrong pieces, or a rank outside the group, are a ValueError before.",
     worlds=(1, 2, 4),
     needs=("all_to_all",),
     core=False,
@@ -135,7 +141,7 @@ def test_all_to_all(check: Check) -> None:
         return [
             call_of(ranks, rows, trailing, dtype)
             for rows in ("equal", "uneven")
-            for trailing, dtype in (((), "float32"), ((3,), "int64"), ((2, 2), "float32"))
+            for trailing, dtype in (((), "float32"), ((3,), "int64"), ((5, 8), "float32"))
         ]
 
     for size in check.worlds:

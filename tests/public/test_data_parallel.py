@@ -11,6 +11,7 @@ from tests.public.runs.broadcasts import (
     KINDS,
     compare_sent,
     expect_in_place,
+    expect_sent_once,
     expect_sum,
     module_tensors,
     of_ranks,
@@ -68,7 +69,7 @@ def test_shard_batch(check: Check) -> None:
     "data_parallel",
     points=1,
     statement="broadcast_module gives every rank the parameters and buffers of rank src, in place: frozen ones and "
-    "buffers outside the state_dict too; a src outside the group is a ValueError on every rank.",
+    "buffers outside the state_dict too, and tied ones once; a src outside the group is a ValueError on every rank.",
     worlds=(2, 4),
     needs=("broadcast_module",),
 )
@@ -100,6 +101,9 @@ def test_broadcast_module(check: Check) -> None:
                     before = {one: tensors[one][number][name] for one in range(size)}
                     compare_sent(sent, before, src, what=of_name, rank=rank)
                 expect_in_place(came, wanted, what=what, rank=rank)
+                if allowed:
+                    sizes = {name: tensor.nbytes for name, tensor in wanted.items()}
+                    expect_sent_once(check, number, sizes, src, what=what, rank=rank)
                 expect_sum(came["sum"], size, what=what, rank=rank)
 
 

@@ -6,12 +6,17 @@ from typing import Any
 
 from grader.checking import Check, PerRank, Slip, check, expect
 from grader.checking.show import value_text
+from tests.public.runs.wrapper_overlap import keep_in_flight
 from tests.public.runs.wrapper_sessions import Builder, accumulation, dtypes, missing, several_backwards, steps
 from tests.public.runs.wrapper_training import train
 from tests.public.runs.wrappers import follow, parameters
 
 REFUSE_FIRST = "look at bucket_bytes before the module is broadcast, on every rank alike"
-MEAN = "After synchronize_gradients() of {} each gradient is the mean over ranks of .grad, the same bits on every rank"
+MEAN = (
+    "After synchronize_gradients() of {} each gradient is the mean over ranks of .grad, the same bits on every rank, "
+    "by one all-reduce for each"
+)
+TRAINED_TOO = "AdamW steps on shards of different sizes, one of them empty, equal those of one process and all rows"
 TRAINED = (
     "Five AdamW steps with {}, from different weights on each rank, equal those of one process with rank 0's weights"
 )
@@ -20,14 +25,14 @@ TRAINED = (
 @check(
     "data_parallel",
     points=2,
-    statement=f"{MEAN.format('NaiveDDP')}, in every step and after several backwards.",
+    statement=f"{MEAN.format('NaiveDDP')} trainable parameter, in every step and after several backwards.",
     worlds=(1, 2, 4),
     needs=("NaiveDDP",),
 )
 def test_naive_gradients(check: Check) -> None:
     for size in check.worlds:
         make = Builder(check, size)
-        follow(check, size, "NaiveDDP", [*steps(make), *several_backwards(make)])
+        follow(check, size, "NaiveDDP", [*steps(make), *several_backwards(make)], counted=True)
 
 
 @check(
@@ -58,8 +63,8 @@ def test_naive_missing_gradients(check: Check) -> None:
 @check(
     "data_parallel",
     points=1,
-    statement="Inside no_sync() of NaiveDDP gradients only accumulate and synchronize_gradients() is a RuntimeError; "
-    "the next one outside sends all; no_sync() may be nested, and ends with an exception too.",
+    statement="Inside no_sync() of NaiveDDP gradients only accumulate, nothing is sent and synchronize_gradients() is "
+    "a RuntimeError; the next one outside sends all; no_sync() may be nested, and ends with an exception too.",
     worlds=(2,),
     needs=("NaiveDDP",),
     core=False,
@@ -72,14 +77,14 @@ def test_naive_no_sync(check: Check) -> None:
 @check(
     "data_parallel",
     points=2,
-    statement=f"{MEAN.format('FlatDDP')}, in every step, after several backwards and for mixed dtypes.",
+    statement=f"{MEAN.format('FlatDDP')} dtype, in every step, after several backwards and for mixed dtypes.",
     worlds=(1, 4),
     needs=("FlatDDP",),
 )
 def test_flat_gradients(check: Check) -> None:
     for size in check.worlds:
         make = Builder(check, size)
-        follow(check, size, "FlatDDP", [*steps(make), *several_backwards(make), *dtypes(make)])
+        follow(check, size, "FlatDDP", [*steps(make), *several_backwards(make), *dtypes(make)], counted=True)
 
 
 @check(
@@ -97,7 +102,8 @@ def test_flat_training(check: Check) -> None:
 @check(
     "data_parallel",
     points=1,
-    statement=f"{MEAN.format('OverlappedDDP')}, in every step, in whatever order ranks use their parameters.",
+    statement=f"{MEAN.format('OverlappedDDP')} trainable parameter, in reverse order in whatever order ranks use them; "
+    f"{TRAINED_TOO}.",
     worlds=(2, 4),
     needs=("OverlappedDDP",),
     core=False,
@@ -105,26 +111,28 @@ def test_flat_training(check: Check) -> None:
 def test_overlapped_gradients(check: Check) -> None:
     for size in check.worlds:
         make = Builder(check, size)
-        follow(check, size, "OverlappedDDP", [*steps(make), *dtypes(make)])
+        follow(check, size, "OverlappedDDP", [*steps(make), *dtypes(make)], counted=True)
+    train(check, max(check.worlds), "OverlappedDDP", rows=[4, 1, 0, 2])
 
 
 @check(
     "data_parallel",
-    points=1,
-    statement=f"{TRAINED.format('OverlappedDDP')} and all rows, for shards of different sizes, one of them empty.",
-    worlds=(4,),
+    points=2,
+    statement="OverlappedDDP issues each gradient's all-reduce during backward, as soon as it is ready and those "
+    "before it in reverse order are issued, and waits for none before backward has computed its last gradient.",
+    worlds=(2, 4),
     needs=("OverlappedDDP",),
     core=False,
 )
-def test_overlapped_training(check: Check) -> None:
-    for size in check.worlds:
-        train(check, size, "OverlappedDDP", rows=[4, 1, 0, 2])
+def test_overlapped_in_flight(check: Check) -> None:
+    keep_in_flight(check, "OverlappedDDP")
 
 
 @check(
     "data_parallel",
     points=1,
-    statement=f"{MEAN.format('BucketedDDP')}, for small, large and mixed buckets; .buckets are those of plan_buckets.",
+    statement=f"{MEAN.format('BucketedDDP')} of .buckets in their order, which are those of plan_buckets; {TRAINED_TOO}"
+    "; a bucket_bytes below 1 is a ValueError before anything is sent.",
     worlds=(1, 4),
     needs=("BucketedDDP", "plan_buckets"),
     core=False,
@@ -135,8 +143,10 @@ def test_bucketed_gradients(check: Check) -> None:
         for bucket_bytes in (1, 48, 10**6):  # each parameter alone, some together, all together
             make = Builder(check, size, {"bucket_bytes": bucket_bytes})
             sessions += [*steps(make), *dtypes(make)]
-        follow(check, size, "BucketedDDP", sessions)
+        follow(check, size, "BucketedDDP", sessions, counted=True)
     _check_buckets(check)
+    train(check, max(check.worlds), "BucketedDDP", rows=[2, 0, 1, 4], options={"bucket_bytes": 120})
+    _check_refused_sizes(check, max(check.worlds))
 
 
 def _check_buckets(check: Check) -> None:
@@ -160,21 +170,6 @@ def _check_buckets(check: Check) -> None:
         in_order = [name for bucket in buckets if isinstance(bucket, list) for name in bucket]
         what = f"{what} one after the other: the trainable parameters in reverse,"
         expect.same(in_order, ["e", "d", "b", "a"], what=what, rank=0)
-
-
-@check(
-    "data_parallel",
-    points=1,
-    statement=f"{TRAINED.format('BucketedDDP')} and all rows, for shards of different sizes, one of them empty; a "
-    "bucket_bytes below 1 is a ValueError before anything is sent.",
-    worlds=(4,),
-    needs=("BucketedDDP",),
-    core=False,
-)
-def test_bucketed_training(check: Check) -> None:
-    for size in check.worlds:
-        train(check, size, "BucketedDDP", rows=[2, 0, 1, 4], options={"bucket_bytes": 120})
-        _check_refused_sizes(check, size)
 
 
 def _check_refused_sizes(check: Check, size: int) -> None:

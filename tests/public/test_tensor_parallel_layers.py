@@ -27,7 +27,7 @@ def test_linear_starts_from_one_master(check: Check) -> None:
     "tensor_parallel",
     points=1,
     statement="load_master copies this rank's columns of a whole weight and bias into the parameters, which stay the "
-    "same objects and share no memory with the master.",
+    "same objects and share no memory with the master; nothing is sent.",
     worlds=(1, 4),
     needs=("ColumnParallelLinear",),
 )
@@ -51,7 +51,7 @@ def test_linear_loads_a_master(check: Check) -> None:
     "tensor_parallel",
     points=1,
     statement="With gather_output=False and copy_input=False ColumnParallelLinear returns its columns of x @ weight "
-    "+ bias, and x gets the part of its gradient that comes from these.",
+    "+ bias, and x gets the part of its gradient that comes from these; nothing is sent.",
     worlds=(1, 4),
     needs=("ColumnParallelLinear",),
 )
@@ -70,7 +70,7 @@ def test_linear_computes_its_own_columns(check: Check) -> None:
     "tensor_parallel",
     points=1,
     statement="ColumnParallelLinear returns the whole x @ weight + bias on every rank and has the gradients of the "
-    "unsplit layer, that of x too, unless copy_input=False.",
+    "unsplit layer, that of x too, unless copy_input=False; it sends one gather, and backward one sum.",
     worlds=(1, 2, 4),
     needs=("ColumnParallelLinear",),
 )
@@ -82,6 +82,7 @@ def test_linear_gathers_its_output(check: Check) -> None:
             Layers((5, 2 * size), options={"gather_output": False}),
             Layers((5, 2 * size), options={"copy_input": False}),
         ]
+        layers += [Layers((48, 64), leading=(64,))] if size == 4 else []
         run_linear(check, size, layers)
 
 
@@ -89,13 +90,16 @@ def test_linear_gathers_its_output(check: Check) -> None:
     "tensor_parallel",
     points=1,
     statement="ColumnParallelMLP is the unsplit network on every rank: its output, and the gradients of x, weights and "
-    "biases.",
+    "biases; one gather follows each activation, and only the last is without a sum in backward, with another for x.",
     worlds=(1, 2, 4),
     needs=("ColumnParallelMLP", "ColumnParallelLinear"),
 )
 def test_mlp_is_the_unsplit_network(check: Check) -> None:
     for size in check.worlds:
-        run_network(check, size, [Layers((3, 2 * size, 3 * size, size)), Layers((4, 8, 12, 8), dtype="float32")])
+        layers = [Layers((3, 2 * size, 3 * size, size)), Layers((4, 8, 12, 8), dtype="float32")]
+        if size == 4:
+            layers.append(Layers((32, 48, 64, 32), leading=(128,), activation="gelu"))
+        run_network(check, size, layers)
 
 
 @check(

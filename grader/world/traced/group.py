@@ -12,6 +12,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import AllgatherOptions as _AllgatherOptions
@@ -19,6 +20,7 @@ from torch.distributed import distributed_c10d as _c10d
 from torch.distributed.distributed_c10d import Store
 
 from grader.world.operation import Spec
+from grader.world.traced.futures import collect_all, wait_all
 from grader.world.traced.tracer import Tracer, spec_of
 
 GLOO: Any = dist.ProcessGroupGloo
@@ -64,6 +66,9 @@ class TracedGroup(_ProcessGroup):  # type: ignore[misc]
     def getBackendName(self) -> str:  # noqa: N802  torch's name
         """Not "gloo": torch's DDP would look for gloo's own options then."""
         return "traced"
+
+    def __repr__(self) -> str:
+        return f"<the process group of ranks {list(self._identity[1])}>"
 
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> dist.Work:
         """In place on every rank."""
@@ -352,3 +357,4 @@ def install(tracer: Tracer) -> None:
             super().__init__(living, store, rank, size, timeout)
 
     _c10d.ProcessGroupGloo = Traced  # type: ignore[misc]
+    torch.futures.collect_all, torch.futures.wait_all = collect_all, wait_all

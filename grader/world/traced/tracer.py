@@ -69,7 +69,7 @@ class Tracer:
             if not tensor.is_contiguous():
                 raise RuntimeError(_not_contiguous(name, tensor))
             if tensor.is_conj() or tensor.is_neg():
-                raise RuntimeError(f"{name} got a view that torch conjugates or negates when it is read: clone() it first")
+                raise RuntimeError(f"{name} got a view that torch conjugates or negates when read: clone() it first")
         reduce_op = fields.get("reduce_op", "")
         if reduce_op and reduce_op not in REDUCE_OPS:
             raise RuntimeError(f"{name} with {reduce_op} is not there on a CPU; it has {', '.join(REDUCE_OPS)}")

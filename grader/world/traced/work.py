@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.futures import Future
 
 from grader.world.traced.buffers import Private
+from grader.world.traced.futures import TracedFuture
 
 if TYPE_CHECKING:
     from grader.world.traced.tracer import Tracer
@@ -78,7 +79,12 @@ class TracedWork(dist.Work):
                 self._real.wait()
         except Exception as error:
             self._error = error
-            return
+        if self._error is None:
+            self._hand_over()
+        if self._future is not None:
+            self._complete(self._future)
+
+    def _hand_over(self) -> None:
         private, self._private = self._private, None
         if private is not None:
             if private.changed():
@@ -86,8 +92,12 @@ class TracedWork(dist.Work):
             if private.written():
                 self._tracer.tell_of_race(self, wrote=True)
             private.give_results()
-        if self._future is not None:
-            self._future.set_result(list(self._outputs))
+
+    def _complete(self, future: TracedFuture) -> None:
+        if self._error is None:
+            future.set_result(list(self._outputs))
+        else:
+            future.set_exception(self._error)
 
     def is_completed(self) -> bool:
         """Whether the results are there; where they are, they are handed over."""
@@ -131,48 +141,13 @@ class TracedWork(dist.Work):
         if self._future is None:
             self._future = TracedFuture(self)
             if self.done:
-                self._future.set_result(list(self._outputs))
+                self._complete(self._future)
             elif _in_a_final_callback():
                 self.wait()
             else:
                 with contextlib.suppress(RuntimeError):  # outside backward: whoever wants the result waits for it
                     torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
         return self._future
-
-
-class TracedFuture(Future):  # type: ignore[type-arg]
-    """torch's future, that waits as its operation does."""
-
-    def __init__(self, work: TracedWork) -> None:
-        super().__init__()
-        self._work = work
-
-    def done(self) -> bool:
-        """Whether the operation is complete."""
-        return self._work.is_completed() and super().done()
-
-    def wait(self) -> Any:
-        """The operation's results."""
-        self._work.wait()
-        return super().wait()
-
-    def value(self) -> Any:
-        """The operation's results; waits for them."""
-        self._work.wait()
-        return super().value()
-
-    def then(self, callback: Callable[[Any], Any]) -> Future[Any]:
-        """A future of what `callback` makes of this one. Waiting for torch's own would not reach the operation."""
-        following = TracedFuture(self._work)
-
-        def follow(_: Any) -> None:
-            try:
-                following.set_result(callback(self))
-            except Exception as error:
-                following.set_exception(error)
-
-        self.add_done_callback(follow)
-        return following
 
 
 def _in_a_final_callback() -> bool:

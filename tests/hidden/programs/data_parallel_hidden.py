@@ -15,6 +15,7 @@ class Laid(nn.Module):
         self.weight = nn.Parameter(tensors["weight"].t().contiguous().t() if transpose else tensors["weight"])
         self.columns = nn.Parameter(self.table[:, ::2])
         self.register_buffer("row", self.weight.detach()[1])
+        self.register_buffer("turned", self.weight.detach().t())
         self.register_buffer("flipped", tensors["flipped"].t())
         self.inner = nn.Module()
         self.inner.tied = self.weight
@@ -24,19 +25,21 @@ def broadcast_layouts(here, *, sources, tensors, transpose):
     """Yields for each src the tensors afterwards, the table that `columns` is a view of, and what shares memory."""
     for src, own in zip(sources, tensors, strict=True):
         module = Laid(own, transpose)
-        before = module.weight, module.columns, module.row, module.flipped
+        before = module.weight, module.columns, module.row, module.turned, module.flipped
         memory = [tensor.data_ptr() for tensor in before]
         here.submission.broadcast_module(module, src)
-        after = module.weight, module.columns, module.row, module.flipped
+        after = module.weight, module.columns, module.row, module.turned, module.flipped
         yield {
             "weight": module.weight.detach(),
             "columns": module.columns.detach(),
             "row": module.row,
+            "turned": module.turned,
             "flipped": module.flipped,
             "table": module.table,
             "in place": all(new is old for new, old in zip(after, before, strict=True))
             and [tensor.data_ptr() for tensor in after] == memory,
-            "shared": shares_memory(module.row, module.weight) and module.inner.tied is module.weight,
+            "shared": all(shares_memory(view, module.weight) for view in (module.row, module.turned))
+            and module.inner.tied is module.weight,
         }
 
 

@@ -1,9 +1,12 @@
-"""Programs that time collectives with the functions of benchmark.py: calls and arguments only."""
+"""Programs that time collectives with the functions of benchmark.py: calls and arguments only.
+
+What is called, and when, is in the trace: what the programs pass marks its name there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import torch
@@ -13,42 +16,60 @@ from torch import Tensor
 from grader.given import Measurement
 from grader.world.program import attempt
 
-# What a process group of torch is asked for, by the name of the collective.
-OPERATIONS = {
-    "broadcast": ("broadcast",),
-    "reduce": ("reduce",),
-    "all_reduce": ("allreduce",),
-    "all_gather": ("allgather", "_allgather_base", "all_gather_single"),
-    "reduce_scatter": ("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single"),
-    "all_to_all": ("alltoall", "alltoall_base", "all_to_all_single"),
-    "barrier": ("barrier", "monitored_barrier"),
-}
-
 
 def time_collective(here, *, calls):
-    """Yields what became of each call: {"value" or "raised", "events": the names of what it called, in order}.
+    """Yields what became of each call: {"value" or "raised"}. It marks "run", "synchronize", "barrier" and "clock".
 
     calls: {"counts": the keyword arguments warmup and iterations, or some of them, "readings": of the clock,
            "refused": whether it is to raise}.
     """
     for each in calls:
-        events: list[str] = []
-        readings = iter(each["readings"])
-
-        def clock(events=events, readings=readings):
-            events.append("clock")
-            return next(readings, 0.0)
-
-        outcome = outcome_of(
+        yield outcome_of(
             each["refused"],
             here.submission.time_collective,
-            noting(events, "run"),
+            marking(here, "run"),
             **each["counts"],
-            synchronize=noting(events, "synchronize"),
-            barrier=noting(events, "barrier"),
-            clock=clock,
+            synchronize=marking(here, "synchronize"),
+            barrier=marking(here, "barrier"),
+            clock=marking_clock(here, each["readings"]),
         )
-        yield {**outcome, "events": events}
+
+
+def benchmark_collective(here, *, calls, readings, groups):
+    """Yields what became of each call: {"value", "other" or "raised", "buffers", "own"}.
+
+    It marks "clock", and "synchronize" and "barrier" where they are passed; the CPU's own synchronize too.
+
+    calls:    {"operation", "num_elements", "dtype", "counts": keyword arguments, "injected": whether synchronize
+              and barrier are passed, "group": "default", "own" or "other", "refused": whether it is to raise}.
+    readings: by call, of this rank's clock.
+    groups:   lists of ranks; every rank is in one, its own.
+    value:    the fields of a Measurement; other: what was returned instead of one.
+    buffers:  see `Buffers.told`. own: what the submission's bandwidth functions say of the measurement.
+    """
+    torch.use_deterministic_algorithms(True, warn_only=True)  # memory that is not written holds NaN
+    made = [dist.new_group(ranks) for ranks in groups]
+    own = next((group for ranks, group in zip(groups, made, strict=True) if here.rank in ranks), None)
+    other = next((group for ranks, group in zip(groups, made, strict=True) if here.rank not in ranks), None)
+    for each, its_readings in zip(calls, readings, strict=True):
+        keywords = {"dtype": getattr(torch, each["dtype"]), **each["counts"]}
+        keywords |= {"own": {"group": own}, "other": {"group": other}, "default": {}}[each["group"]]
+        if each["injected"]:
+            keywords["synchronize"] = marking(here, "synchronize")
+            keywords["barrier"] = marking_barrier(here, keywords.get("group"))
+        with Buffers().watching(here) as buffers:
+            outcome = outcome_of(
+                each["refused"],
+                here.submission.benchmark_collective,
+                each["operation"],
+                each["num_elements"],
+                **keywords,
+                clock=marking_clock(here, its_readings),
+            )
+        if "value" in outcome:
+            result = outcome.pop("value")
+            outcome = {"value": tuple(result)} if isinstance(result, Measurement) else {"other": result}
+        yield {**outcome, "buffers": buffers.told(), "own": own_bandwidths(here.submission, outcome.get("value"))}
 
 
 def outcome_of(refused, function, *arguments, **keywords):
@@ -58,52 +79,28 @@ def outcome_of(refused, function, *arguments, **keywords):
     return {"value": function(*arguments, **keywords)}
 
 
-def noting(events: list[str], name: str) -> Callable[[], None]:
-    """A function that does nothing but add its name to the events."""
-    return lambda: events.append(name)
+def marking(here, name: str) -> Callable[[], None]:
+    """A function that does nothing but mark its name."""
+    return lambda: here.mark(name)
 
 
-def benchmark_collective(here, *, calls, readings, groups):
-    """Yields what became of each call: {"value", "other" or "raised", "finite", "events", "own"}; see `Watch`.
+def marking_clock(here, readings) -> Callable[[], float]:
+    """A clock that shows these readings."""
+    left = iter(readings)
 
-    calls:    {"operation", "num_elements", "dtype", "counts": keyword arguments, "injected": whether synchronize
-              and barrier are passed, "group": "default", "own" or "other", "refused": whether it is to raise}.
-    readings: by call, of this rank's clock.
-    groups:   lists of ranks; every rank is in one, its own.
-    value:    the fields of a Measurement; other: what was returned instead of one.
-    own:      what the submission's bandwidth functions say of the measurement.
-    """
-    torch.use_deterministic_algorithms(True, warn_only=True)  # memory that is not written holds NaN
-    made = [dist.new_group(ranks) for ranks in groups]
-    own = next((group for ranks, group in zip(groups, made, strict=True) if here.rank in ranks), None)
-    other = next((group for ranks, group in zip(groups, made, strict=True) if here.rank not in ranks), None)
-    for each, its_readings in zip(calls, readings, strict=True):
-        keywords = {"dtype": getattr(torch, each["dtype"]), **each["counts"]}
-        keywords |= {"own": {"group": own}, "other": {"group": other}, "default": {}}[each["group"]]
-        with watched(its_readings) as (watch, clock):
-            if each["injected"]:
-                keywords["synchronize"] = lambda watch=watch: watch.events.append({"event": "synchronize"})
-                keywords["barrier"] = injected_barrier(watch, keywords.get("group"))
-            arguments = (each["operation"], each["num_elements"])
-            function = here.submission.benchmark_collective
-            outcome = outcome_of(each["refused"], function, *arguments, **keywords, clock=clock)
-        if "value" in outcome:
-            result = outcome.pop("value")
-            outcome = {"value": tuple(result)} if isinstance(result, Measurement) else {"other": result}
-        bandwidths = own_bandwidths(here.submission, outcome.get("value"))
-        yield {**outcome, "finite": watch.finite(each["operation"]), "events": watch.events, "own": bandwidths}
-    ranks = torch.ones(1, dtype=torch.int64)
-    dist.all_reduce(ranks)
-    yield int(ranks)
+    def clock() -> float:
+        here.mark("clock")
+        return next(left, 0.0)
+
+    return clock
 
 
-def injected_barrier(watch, group):
-    """A barrier of the group that is noted as the one passed."""
+def marking_barrier(here, group) -> Callable[[], None]:
+    """A barrier of the group that marks its name when it is passed."""
 
-    def barrier():
-        with watch.unseen():
-            dist.barrier(group=group)
-        watch.events.append({"event": "barrier"})
+    def barrier() -> None:
+        dist.barrier(group=group)
+        here.mark("barrier")
 
     return barrier
 
@@ -119,102 +116,34 @@ def own_bandwidths(submission, measurement):
     ]
 
 
-class Watch:
-    """What was called so far, in order, and the tensors that the collectives were given.
+class Buffers:
+    """The tensors that this rank's operations are given, in order; kept, so that no two have one address by chance.
 
-    events: {"event": name}; for a collective with "ranks" (of its group), "dtype", "elements" (by argument) and
-            "buffers" (a number: the same for the same memory). It is noted when it is done: one that is never
-            waited for is not there.
+    The trace has their shapes, and neither their memory nor their values.
     """
 
     def __init__(self) -> None:
-        self.events: list[dict[str, object]] = []
-        self._given: dict[str, list[Tensor]] = {}  # kept alive, so that no two have the same address by chance
-        self._places: dict[tuple[int, ...], int] = {}
-        self._seen = True
+        self._given: list[list[Tensor]] = []
 
     @contextmanager
-    def unseen(self) -> Iterator[None]:
-        """Nothing is noted meanwhile."""
-        self._seen = False
-        try:
-            yield
-        finally:
-            self._seen = True
+    def watching(self, here) -> Iterator[Buffers]:
+        """Meanwhile what the harness hears of is noted, and the CPU's own synchronize marks its name.
 
-    def finite(self, operation: str) -> bool:
-        """Whether everything is finite that this operation was given, as it is now."""
-        return all(bool(torch.isfinite(tensor).all()) for tensor in self._given.get(operation, []))
+        A mock, for it stands in no file of ours: the trace still finds whose line asks.
+        """
+        with (
+            patch.object(here.tracer, "issue", wraps=here.tracer.issue) as issue,
+            patch.object(torch.cpu, "synchronize", lambda *_: here.mark("synchronize")),
+        ):
+            yield self
+        self._given = [[*call.kwargs["reads"], *call.kwargs["writes"]] for call in issue.call_args_list]
 
-    def operation(self, name, method):
-        """The method of a process group, made to note what it does."""
-
-        def noted(group, *arguments, **keywords):
-            if not self._seen:
-                return method(group, *arguments, **keywords)
-            by_argument = [tensors_of(one) for one in (*arguments, *keywords.values())]
-            tensors = [tensor for each in by_argument for tensor in each]
-            self._given.setdefault(name, []).extend(tensors)
+    def told(self) -> list[list[int]]:
+        """For each operation [memory, finite]: a number, the same for the same memory; 1 if all in it is finite now."""
+        places: dict[tuple[int, ...], int] = {}
+        told = []
+        for tensors in self._given:
             place = tuple(tensor.data_ptr() for tensor in tensors)
-            event = {
-                "event": name,
-                "ranks": group.size(),
-                "dtype": str(tensors[0].dtype).removeprefix("torch.") if tensors else "",
-                "elements": [sum(tensor.numel() for tensor in each) for each in by_argument if each],
-                "buffers": self._places.setdefault(place, len(self._places)),
-            }
-            work = method(group, *arguments, **keywords)
-            if work is None:
-                self.events.append(event)
-                return None
-            return NotedWork(work, lambda: self.events.append(event))
-
-        return noted
-
-
-class NotedWork:
-    """A handle of torch that tells once that it was waited for."""
-
-    def __init__(self, work: dist.Work, tell: Callable[[], None]) -> None:
-        self._work = work
-        self._tell: Callable[[], None] | None = tell
-
-    def wait(self, *arguments, **keywords):
-        result = self._work.wait(*arguments, **keywords)
-        if self._tell:
-            self._tell()
-            self._tell = None
-        return result
-
-    def __getattr__(self, name):
-        return getattr(self._work, name)
-
-
-def tensors_of(value) -> list[Tensor]:
-    """The tensors in an argument: one, or lists of them."""
-    if isinstance(value, Tensor):
-        return [value]
-    return [tensor for entry in value for tensor in tensors_of(entry)] if isinstance(value, list) else []
-
-
-@contextmanager
-def watched(readings) -> Iterator[tuple[Watch, Callable[[], float]]]:
-    """A watch over the process groups and the CPU's own `synchronize`, and a clock that shows these readings."""
-    watch = Watch()
-    left = iter(readings)
-
-    def clock() -> float:
-        watch.events.append({"event": "clock"})
-        return next(left, 0.0)
-
-    def synchronize(*_) -> None:
-        watch.events.append({"event": "synchronize"})
-
-    kind = type(dist.group.WORLD)
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(torch.cpu, "synchronize", synchronize))
-        for name, methods in OPERATIONS.items():
-            for method in methods:
-                if hasattr(kind, method):
-                    stack.enter_context(patch.object(kind, method, watch.operation(name, getattr(kind, method))))
-        yield watch, clock
+            finite = all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+            told.append([places.setdefault(place, len(places)), int(finite)])
+        return told

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest.mock import patch
-
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from grader.world.program import attempt, shares_memory
 
-# What a process group of torch is asked for, by whatever function of torch.distributed.
-OPERATIONS = (
-    *("send", "recv", "recv_anysource", "barrier", "monitored_barrier", "broadcast", "scatter", "gather", "reduce"),
-    *("allreduce", "allreduce_coalesced", "allgather", "allgather_coalesced", "_allgather_base", "all_gather_single"),
-    *("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "alltoall", "alltoall_base"),
-    "all_to_all_single",
-)
-
 
 def global_mean_and_variance(here, *, calls, tensors, groups):
-    """Yields what became of each call, {"value" or "raised", "input", "operations"}; at last an all-reduce of 1.
+    """Yields what became of each call: {"value" or "raised", "input"}.
 
     calls:  {"layout": of the tensor in memory, "group": "default", "own" or "other", "refused": whether it is to
             raise}.
@@ -31,30 +19,26 @@ def global_mean_and_variance(here, *, calls, tensors, groups):
     own, other = groups_of(here, groups)
     for each, given in zip(calls, tensors, strict=True):
         tensor = laid_out(given, each["layout"])
-        with operations() as seen:
-            function = here.submission.global_mean_and_variance
-            outcome = outcome_of(each["refused"], function, tensor, **group_of(each, own, other))
-        yield {**outcome, "input": tensor, "operations": seen}
-    yield total_of_ones()
+        function = here.submission.global_mean_and_variance
+        outcome = outcome_of(each["refused"], function, tensor, **group_of(each, own, other))
+        yield {**outcome, "input": tensor}
 
 
 def dispatch_rows(here, *, calls, rows, destinations, groups):
-    """Yields what became of each call: {"value" or "raised", "received", "rows", "destination", "new", "operations"}.
+    """Yields what became of each call: {"value" or "raised", "received", "rows", "destination", "new"}.
 
-    calls: as above. received: the first of the pair; the plans are not looked at. At last an all-reduce of 1.
+    calls: as above. received: the first of the pair; the plans are not looked at.
     """
     torch.use_deterministic_algorithms(True, warn_only=True)  # memory that is not written holds NaN
     own, other = groups_of(here, groups)
     for each, own_rows, destination in zip(calls, rows, destinations, strict=True):
         given = laid_out(own_rows, each["layout"])
-        with operations() as seen:
-            function = here.submission.dispatch_rows
-            outcome = outcome_of(each["refused"], function, given, destination, **group_of(each, own, other))
+        function = here.submission.dispatch_rows
+        outcome = outcome_of(each["refused"], function, given, destination, **group_of(each, own, other))
         received, _ = pair_of(outcome.get("value"))
         new = not (isinstance(received, Tensor) and shares_memory(received, given))
         after = {"rows": given, "destination": destination}
-        yield {**outcome, **after, "received": received, "new": new, "operations": seen}
-    yield total_of_ones()
+        yield {**outcome, **after, "received": received, "new": new}
 
 
 def combine_rows(here, *, rows, destination, group, processes, groups):
@@ -62,7 +46,7 @@ def combine_rows(here, *, rows, destination, group, processes, groups):
 
     processes: what is done with the received rows before, see `processed`; all use one plan. With "rows_too_many"
                (that number of rows more), or with the "other" group, the call is to raise.
-    Yields {"value" or "raised", "processed", "new", "operations"}; at last an all-reduce of 1.
+    Yields {"value" or "raised", "processed", "new"}.
     """
     torch.use_deterministic_algorithms(True, warn_only=True)
     own, other = groups_of(here, groups)
@@ -75,14 +59,12 @@ def combine_rows(here, *, rows, destination, group, processes, groups):
         if process.get("rows_too_many"):
             given = torch.cat([given, given.new_zeros((process["rows_too_many"], *given.shape[1:]))])
         its_keywords = {"group": other} if process.get("group") == "other" else keywords
-        with operations() as seen:
-            refused = process.get("rows_too_many") or process.get("group")
-            outcome = outcome_of(refused, here.submission.combine_rows, given, plan, **its_keywords)
+        refused = process.get("rows_too_many") or process.get("group")
+        outcome = outcome_of(refused, here.submission.combine_rows, given, plan, **its_keywords)
         result = outcome.get("value")
         new = not (isinstance(result, Tensor) and any(shares_memory(result, one) for one in (given, *earlier)))
         earlier.append(result) if isinstance(result, Tensor) else None
-        yield {**outcome, "processed": given, "new": new, "operations": seen}
-    yield total_of_ones()
+        yield {**outcome, "processed": given, "new": new}
 
 
 def outcome_of(refused, function, *arguments, **keywords):
@@ -109,13 +91,6 @@ def pair_of(value):
     return value if isinstance(value, tuple) and len(value) == 2 else (None, None)
 
 
-def total_of_ones():
-    """The world size, if all ranks are in step: a stray message would show."""
-    ranks = torch.ones(1, dtype=torch.int64)
-    dist.all_reduce(ranks)
-    return int(ranks)
-
-
 def groups_of(here, groups):
     """The group that holds this rank and one that does not; None where there is none."""
     made = [dist.new_group(ranks) for ranks in groups]
@@ -136,23 +111,3 @@ def laid_out(value: Tensor, layout: str) -> Tensor:
     if layout == "strided":
         return value.new_zeros((*value.shape, 2))[..., 1].copy_(value)
     return value
-
-
-@contextmanager
-def operations() -> Iterator[list[str]]:
-    """Lists the operations that the process groups are asked for meanwhile."""
-    seen: list[str] = []
-    kind = type(dist.group.WORLD)
-
-    def noting(name, method):
-        def operation(group, *arguments, **keywords):
-            seen.append(name)
-            return method(group, *arguments, **keywords)
-
-        return operation
-
-    with ExitStack() as stack:
-        for name in OPERATIONS:
-            if hasattr(kind, name):
-                stack.enter_context(patch.object(kind, name, noting(name, getattr(kind, name))))
-        yield seen

@@ -92,7 +92,6 @@ def described(device):
     """The device and the default group, and the sum of 1 over its ranks."""
     ranks = torch.ones(1, dtype=torch.int64)
     dist.all_reduce(ranks)
-    gloo = dist.group.WORLD._get_backend(torch.device("cpu"))
     return {
         "device": str(device) if isinstance(device, torch.device) else device,
         "is_device": isinstance(device, torch.device),
@@ -100,8 +99,14 @@ def described(device):
         "world_size": dist.get_world_size(),
         "ranks": int(ranks),
         "backend": dist.get_backend(),
-        "timeout": gloo.options._timeout.total_seconds(),
+        "timeout": timeout_of(dist.group.WORLD).total_seconds(),
     }
+
+
+def timeout_of(group):
+    """That of the harness's group in the place of torch's own, or of torch's own, which keeps it with its backend."""
+    backend = group if hasattr(group, "options") else group._get_backend(torch.device("cpu"))
+    return backend.options._timeout
 
 
 def gpus(count):

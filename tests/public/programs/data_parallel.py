@@ -153,6 +153,15 @@ class Terms(nn.Module):
         return torch.stack(terms).sum()
 
 
+def named_buckets(model, parameters):
+    """The names of the parameters in `model.buckets`; None where it has no such lists."""
+    buckets = getattr(model, "buckets", None)
+    if not isinstance(buckets, list | tuple) or not all(isinstance(bucket, list | tuple) for bucket in buckets):
+        return None
+    names = {id(parameter): name for name, parameter in parameters.items()}
+    return [[names.get(id(parameter), "?") for parameter in bucket] for bucket in buckets]
+
+
 class LeaveEarlyError(Exception):
     """Raised by a script inside `no_sync()`, to leave it."""
 
@@ -161,6 +170,7 @@ class Life:
     """A module, its wrapper, and what a script does with them. See the steps in oracles/sessions.py."""
 
     def __init__(self, here, wrapper, session, group):
+        self.here = here
         self.make = lambda: getattr(here.submission, wrapper)(self.module, **session["options"], group=group)
         self.module = Terms(session)
         self.parameters = dict(self.module.named_parameters())
@@ -168,8 +178,9 @@ class Life:
         self.loss = None
 
     def follow(self, steps):
-        """Does the steps one after the other; yields where one of them looks."""
+        """Does the steps one after the other, and marks where each begins and ends; yields where one of them looks."""
         for step in steps:
+            self.here.mark(step["do"])
             match step["do"]:
                 case "backward":
                     self.loss = self.model(step["coefficients"])
@@ -178,7 +189,7 @@ class Life:
                     if not step["same_graph"]:
                         self.loss = self.model(step["coefficients"])
                     yield attempt(self.loss.backward)
-                    attempt(self.model.synchronize_gradients)  # waits for what the first backward has sent
+                    self.here.excuse_handles()  # what the first backward has sent is nobody's any more
                 case "retaining backward":
                     self.loss = self.model(step["coefficients"])
                     self.loss.backward(retain_graph=True)
@@ -209,7 +220,9 @@ class Life:
                     yield {
                         "gradients": {name: parameter.grad for name, parameter in self.parameters.items()},
                         "parameters": {name: parameter.detach() for name, parameter in self.parameters.items()},
+                        "buckets": named_buckets(self.model, self.parameters),
                     }
+            self.here.mark(f"end of {step['do']}")
 
     def without_sync(self, step):
         """The inner steps inside `no_sync()`, which an exception leaves where the step says so."""
@@ -225,6 +238,7 @@ class Life:
 def follow(here, *, wrapper, sessions):
     """Lives through each session; yields at each look. A rank outside a session's group yields what making raised."""
     for session in sessions:
+        here.mark("session")
         group = None if session["group"] is None else dist.new_group(session["group"])
         if session["group"] is not None and here.rank not in session["group"]:
             outcome = attempt(Life, here, wrapper, session, group)

@@ -9,6 +9,7 @@ from grader.checking import Check, Slip, expect
 from grader.world.values import ReturnedTensor
 from tests.public.runs import cases
 from tests.public.runs.mistakes import Mistake, of_all
+from tests.public.runs.wrapper_trace import issued, lines, table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +22,7 @@ KINDS = {
     "inner.mask": "the buffer 'inner.mask'",
     "inner.cache": "the buffer 'inner.cache', which is not in the state_dict,",
 }
+HEADERS = 4096  # bytes that whoever sends pickled objects may spend on what they are
 SEND_ALL = "send every tensor of module.parameters() and of module.buffers(), whatever its requires_grad"
 FROM_SRC = "the group_src of each broadcast is src"
 SEND_ELEMENTS = "backends send memory, not elements: send tensor.contiguous(), and copy_ what came into the tensor"
@@ -29,7 +31,7 @@ SEND_ELEMENTS = "backends send memory, not elements: send tensor.contiguous(), a
 def module_tensors(check: Check, rank: int, path: object) -> dict[str, Tensor]:
     """Parameters and buffers for the programs' `Outer`, of this rank's own values."""
     shapes = {
-        "weight": ((3, 4), "float32"),
+        "weight": ((40, 48), "float32"),
         "gain": ((5,), "float16"),
         "count": ((), "int64"),
         "inner.frozen": ((2, 2), "float64"),
@@ -84,6 +86,23 @@ def expect_in_place(came: dict[str, Any], names: Mapping[str, Tensor], *, what: 
         )
     expect.true(came.get("requires_grad") is True, f"rank {rank}: {what} changed requires_grad")
     expect.true(came.get("tied") is True, f"rank {rank}: {what} untied two names of one parameter")
+
+
+def expect_sent_once(check: Check, case: int, sizes: Mapping[str, int], src: int, *, what: str, rank: int) -> None:
+    """A rank but src gets no more than what the module has. sizes: bytes by name, memory of two names once."""
+    if rank == src:
+        return
+    sent = [operation for event in check.trace.of(rank, case) if (operation := issued(event)) is not None]
+    own = [operation for operation in sent if operation.place.asker != "program"]
+    came, most = sum(spec.num_bytes for operation in own for spec in operation.writes), sum(sizes.values())
+    expect.true(
+        came <= most + HEADERS,
+        f"rank {rank}: {what} brings {came} bytes, and the module has {most}: some memory is sent twice",
+        expected=lines([f"{name}: {num_bytes} bytes" for name, num_bytes in sizes.items() if num_bytes]),
+        actual=table(own),
+        help="a tied weight, or a view of a parameter, is the same memory under two names: look at where it lies "
+        "(data_ptr), not at the name",
+    )
 
 
 def expect_sum(value: Any, size: int, *, what: str, rank: int) -> None:

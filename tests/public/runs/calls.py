@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from grader.checking import Check, CheckFailed, PerRank, expect
+from grader.checking import Check, PerRank, expect
 from tests.public.runs import cases
 from tests.public.runs.call_told import argument_told, entry_told, result_told
+from tests.public.runs.messages import expect_messages
 from tests.public.runs.told import explained, hinting
+from tests.public.runs.traffic import Traffic
 
-POINT_TO_POINT = frozenset({"send", "recv", "recv_anysource"})
 LAYOUTS = {
     "plain": "",
     "strided": ", a non-contiguous tensor (every other element of a wider one)",
@@ -123,13 +124,11 @@ def run_calls(
     calls: Sequence[Call],
     *,
     groups: Sequence[Sequence[int]] = (),
-    ring: bool = False,
     same_bits: bool = False,
 ) -> None:
     """Makes the calls in one world and compares results, inputs afterwards, and what was sent.
 
     groups:    those of the calls with group "own"; every rank is in one of them.
-    ring:      each rank sends to its neighbours in the ring only.
     same_bits: all ranks of a group return the same, bit for bit.
     """
     names = [f"{function}({call.title})" for call in calls]
@@ -137,7 +136,7 @@ def run_calls(
         values = check.run(
             world_size,
             "collectives.call",
-            cases=[call.title for call in calls] + ["messages after the last call"],
+            cases=[call.title for call in calls],
             function=function,
             calls=[
                 {"arguments": list(call.arguments), "layout": call.layout, "group": call.group, "refused": call.refused}
@@ -147,34 +146,26 @@ def run_calls(
             groups=[list(ranks) for ranks in groups],
         )
     everyone = list(range(world_size))
+    traffic = Traffic(check, world_size)
     for number, (call, what) in enumerate(zip(calls, names, strict=True)):
         for rank in everyone:
+            value = values[rank][number]
+            if call.refused:
+                expect.raised(value, "ValueError", what=what, rank=rank, naming=call.naming)
+                traffic.expect_none(rank, number, what=what)
+                continue
             members = next((list(ranks) for ranks in groups if rank in ranks), everyone)
             members = members if call.group == "own" else everyone
-            peers = _peers(members.index(rank), len(members), ring=ring)
-            _compare(function, call, values[rank][number], what=what, rank=rank, members=members, peers=peers)
-            if same_bits and not call.refused:
-                _compare_bits(values[rank][number], values[members[0]][number], members[0], what=what, rank=rank)
-    with expect.helping("a message that one of the calls sent was still under way: nobody had received it"):
-        for rank in everyone:
-            expect.same(values[rank][-1], everyone, what="an exchange of messages after the calls", rank=rank)
+            _compare(function, call, value, what=what, rank=rank, members=members)
+            if same_bits:
+                _compare_bits(value, values[members[0]][number], members[0], what=what, rank=rank)
+        if not call.refused:
+            for members in [list(ranks) for ranks in groups] if call.group == "own" else [everyone]:
+                expect_messages(function, call, number, traffic, members, what=what)
 
 
-def _peers(place: int, size: int, *, ring: bool) -> list[int]:
-    """The ranks in the group that the rank `place` in it may send to."""
-    others = {(place - 1) % size, (place + 1) % size} if ring else set(range(size))
-    return sorted(others - {place})
-
-
-def _compare(
-    function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int], peers: Sequence[int]
-) -> None:
-    if call.refused:
-        expect.raised(value, "ValueError", what=what, rank=rank, naming=call.naming)
-        sent = _operations(value, what=what, rank=rank)
-        expect.true(not sent, f"rank {rank}: {what} sent or received before it raised", actual=_listed(sent))
-        return
-    came = expect.mapping(value, "result", "input", "new", "operations", what=what, rank=rank)
+def _compare(function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int]) -> None:
+    came = expect.mapping(value, "result", "input", "new", what=what, rank=rank)
     _compare_result(function, call, came["result"], what=what, rank=rank, members=members)
     with explained(lambda: argument_told(came["input"], came["result"]), what=what, rank=rank):
         _compare_input(came["input"], call.inputs[rank], what=what, rank=rank)
@@ -183,22 +174,6 @@ def _compare(
         f"rank {rank}: the result of {what} shares memory with the argument, or with an earlier result",
         expected="a tensor of its own",
         help="return a clone, or receive into a fresh tensor",
-    )
-    used = _operations(value, what=what, rank=rank)
-    expect.true(
-        {name for name, _ in used} <= POINT_TO_POINT,
-        f"rank {rank}: {what} uses more than messages between two ranks",
-        expected="send, recv, isend, irecv and batch_isend_irecv alone",
-        actual=_listed(used),
-        help="the collectives of torch.distributed are what you build here; use messages",
-    )
-    sent_to = {peer for name, peer in used if name == "send"}
-    expect.true(
-        sent_to <= set(peers),
-        f"rank {rank}: {what} sends to ranks that it must not send to",
-        expected=f"messages to no ranks of the group but {list(peers)}",
-        actual=_listed(used),
-        help="no rank sends to itself; in a ring it sends to its neighbours",
     )
 
 
@@ -242,18 +217,3 @@ def _compare_input(value: Any, original: Any, *, what: str, rank: int) -> None:
             expect.same(came, None, what=as_it_was, rank=rank)
         else:
             expect.same(came, wanted, what=as_it_was, rank=rank, contiguous=False, outside_autograd=False)
-
-
-def _operations(value: dict[str, Any], *, what: str, rank: int) -> list[tuple[str, int | None]]:
-    """What the process group was asked for, as (operation, peer)."""
-    noted = value.get("operations")
-    pairs = [tuple(entry) for entry in noted if isinstance(entry, list)] if isinstance(noted, list) else None
-    if pairs is None or not all(
-        len(pair) == 2 and type(pair[0]) is str and (pair[1] is None or type(pair[1]) is int) for pair in pairs
-    ):
-        raise CheckFailed(f"rank {rank}: what {what} sent cannot be read")
-    return pairs
-
-
-def _listed(used: Sequence[tuple[str, int | None]]) -> str:
-    return ", ".join(name if peer is None else f"{name} {peer}" for name, peer in used)

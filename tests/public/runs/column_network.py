@@ -10,7 +10,7 @@ from grader.checking import Check, CheckFailed, Slip, expect
 from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
 from tests.public.oracles import tensor_parallel as oracle
-from tests.public.runs import column_slips, conjugate_slips
+from tests.public.runs import column_slips, column_traffic, conjugate_slips
 from tests.public.runs.column_parallel import (
     Layers,
     Numbers,
@@ -19,6 +19,7 @@ from tests.public.runs.column_parallel import (
     largest,
     run_layers,
 )
+from tests.public.runs.conjugate_slips import SLICE
 from tests.public.runs.conjugates import CUT, gradient
 
 if TYPE_CHECKING:
@@ -27,11 +28,34 @@ if TYPE_CHECKING:
 BETWEEN = (
     "look at what the gathers and the copy of x send in backward; the gradient flows from the last layer to the first"
 )
+GATHER_LATE = "apply the activation to the layer's own columns, then gather"
 
 
 def run_network(check: Check, size: int, layers: Sequence[Layers]) -> None:
     """Forward and backward of each network on every rank of one world, compared with the unsplit network."""
-    run_layers(check, size, "ColumnParallelMLP", "network", layers, _compare_network)
+    run_layers(check, size, "ColumnParallelMLP", "network", layers, _compare_network, _phases)
+
+
+def _phases(each: Layers) -> list[column_traffic.Phase]:
+    """What is sent in forward and in backward; where the program sees the activations, from one to the next.
+
+    The activations share out forward: a gather follows each. Their gradients share out backward: nothing comes
+    before the last one's, then a sum for each of the other gathers, and one for x.
+    """
+    count = len(each.sizes) - 1
+    if each.activation is None:
+        return [column_traffic.Phase("anything", "in forward"), column_traffic.Phase("anything", "in backward")]
+    phases = [column_traffic.Phase("nothing", "before its first activation", help=GATHER_LATE)]
+    for number in range(1, count + 1):
+        phases.append(column_traffic.Phase("gather", f"after activation {number}", each.whole(number)))
+    phases.append(
+        column_traffic.Phase("nothing", f"in backward, before the gradient of activation {count}", help=SLICE)
+    )
+    for number in range(count - 1, 0, -1):
+        when = f"in backward, between the gradients of activations {number + 1} and {number}"
+        phases.append(column_traffic.Phase("sum", when, each.whole(number)))
+    phases.append(column_traffic.Phase("sum", "in backward, after the gradient of activation 1", each.whole(0)))
+    return phases
 
 
 def _compare_network(each: Layers, own: Numbers, came: Mapping[int, dict[str, Any]], *, what: str) -> None:
@@ -58,7 +82,7 @@ def _compare_network(each: Layers, own: Numbers, came: Mapping[int, dict[str, An
                 f"rank {rank}: the activation was not given this rank's own columns, once after each layer: {what}",
                 expected=f"tensors whose last dimension is {', '.join(map(str, widths))}",
                 actual=value_text(value.get("widths")),
-                help="apply the activation to the layer's own columns, then gather",
+                help=GATHER_LATE,
             )
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, PerRank, Slip, expect
+from grader.world.operation import Spec
 from tests.public.oracles import tensor_parallel as oracle
-from tests.public.runs import column_slips, conjugate_slips
+from tests.public.runs import column_slips, column_traffic, conjugate_slips
 from tests.public.runs.conjugates import gradient, unchanged
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Compare = Callable[..., None]
+Phases = Callable[["Layers"], Sequence[column_traffic.Phase]]  # from the end of the constructor on
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Layers:
         parts += [f"group of the ranks {list(self.group)}"] if self.group else []
         layout = "" if self.layout == "plain" else f", {self.layout} in memory"
         return f"{kind}({', '.join(parts)}) with x: {self.dtype} {(*self.leading, self.sizes[0])}{layout}"
+
+    def whole(self, number: int) -> Spec:
+        """The tensor whose last dimension is sizes[number]: 0 for x, -1 for the output."""
+        return Spec(self.dtype, (*self.leading, self.sizes[number]))
 
     def member(self, rank: int) -> int | None:
         """This rank of the world as a rank in the group; None outside."""
@@ -92,24 +98,37 @@ def numbers(check: Check, layers: Layers, path: object = ()) -> Numbers:
 
 def run_linear(check: Check, size: int, layers: Sequence[Layers]) -> None:
     """Forward and backward of each layer on every rank of one world, compared with the unsplit layer."""
-    run_layers(check, size, "ColumnParallelLinear", "linear", layers, _compare_linear)
+    run_layers(check, size, "ColumnParallelLinear", "linear", layers, _compare_linear, _phases_of_linear)
 
 
-def run_layers(check: Check, size: int, kind: str, program: str, layers: Sequence[Layers], compare: Compare) -> None:
+def run_layers(
+    check: Check, size: int, kind: str, program: str, layers: Sequence[Layers], compare: Compare, phases: Phases
+) -> None:
+    """Makes each layer, or network, in one world; `compare` looks at its values, and `phases` says what it sends."""
     names = [each.name(kind) for each in layers]
     given = [numbers(check, each, (size, number)) for number, each in enumerate(layers)]
     sent = [[_for_rank(each, own, rank, size) for each, own in zip(layers, given, strict=True)] for rank in range(size)]
-    values = check.run(size, f"tensor_parallel.{program}", cases=names, layers=PerRank(sent))
-    for number, (each, own) in enumerate(zip(layers, given, strict=True)):
-        came = {}
-        for rank in range(size):
-            value = values[rank][number]
-            if each.member(rank) is None:
-                expect.raised(value, "ValueError", what=f"{names[number]}, made outside the group,", rank=rank)
-                continue
-            came[rank] = expect.mapping(value, "y", "x", "weight", "bias", "input", what=names[number], rank=rank)
-            unchanged(came[rank]["input"], own.x, what=f"x, after the forward of {names[number]},", rank=rank)
-        compare(each, own, came, what=names[number])
+    plans = [
+        column_traffic.Plan(name, tuple(each.group or range(size)), [column_traffic.Phase("anything"), *phases(each)])
+        for name, each in zip(names, layers, strict=True)
+    ]
+    with column_traffic.compared(check, plans):
+        values = check.run(size, f"tensor_parallel.{program}", cases=names, layers=PerRank(sent))
+        for number, (each, own) in enumerate(zip(layers, given, strict=True)):
+            came = _members([values[rank][number] for rank in range(size)], each, own, what=names[number])
+            compare(each, own, came, what=names[number])
+
+
+def _members(values: Sequence[Any], each: Layers, own: Numbers, *, what: str) -> dict[int, dict[str, Any]]:
+    """What the members of the group returned, by rank of the world; the other ranks were refused."""
+    came = {}
+    for rank, value in enumerate(values):
+        if each.member(rank) is None:
+            expect.raised(value, "ValueError", what=f"{what}, made outside the group,", rank=rank)
+            continue
+        came[rank] = expect.mapping(value, "y", "x", "weight", "bias", "input", what=what, rank=rank)
+        unchanged(came[rank]["input"], own.x, what=f"x, after the forward of {what},", rank=rank)
+    return came
 
 
 def _for_rank(each: Layers, own: Numbers, rank: int, size: int) -> dict[str, Any]:
@@ -128,6 +147,20 @@ def _for_rank(each: Layers, own: Numbers, rank: int, size: int) -> dict[str, Any
         "biases": [oracle.columns(bias, place, width) for bias in own.biases],
         "upstream": own.upstream if whole else oracle.columns(own.upstream, place, width),
     }
+
+
+def _phases_of_linear(each: Layers) -> list[column_traffic.Phase]:
+    """Forward and backward."""
+    gathered, copied = (each.options.get(option, True) for option in ("gather_output", "copy_input"))
+    alone = "with gather_output=False nothing is gathered: return the own columns"
+    forward = column_traffic.Phase("nothing", "in forward", help=alone)
+    summed = "with copy_input=False the caller sums over the ranks, and a gather of the output slices in backward"
+    backward = column_traffic.Phase("nothing", "in backward", help=summed)
+    if gathered:
+        forward = column_traffic.Phase("gather", "in forward", each.whole(-1))
+    if copied:
+        backward = column_traffic.Phase("sum", "in backward", each.whole(0))
+    return [forward, backward]
 
 
 def _compare_linear(each: Layers, own: Numbers, came: Mapping[int, dict[str, Any]], *, what: str) -> None:

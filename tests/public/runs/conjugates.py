@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, CheckFailed, PerRank, Slip, expect
+from grader.world.operation import Spec
 from tests.public.oracles.tensor_parallel import columns
-from tests.public.runs import cases, conjugate_slips, traffic
+from tests.public.runs import cases, column_traffic, conjugate_slips
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -136,7 +137,7 @@ def run_uses(check: Check, size: int, function: str, uses: Sequence[Use]) -> Non
     titles = [use.title for use in uses]
     sent = PerRank([[use.for_rank(rank) for use in uses] for rank in range(size)])
     plans = [_plan(function, use, size) for use in uses]
-    with traffic.compared(check, plans):
+    with column_traffic.compared(check, plans):
         values = check.run(size, "tensor_parallel.use", cases=titles, function=function, uses=sent)
         for number, (use, plan) in enumerate(zip(uses, plans, strict=True)):
             for rank in range(size):
@@ -147,25 +148,26 @@ def large(check: Check, size: int, function: str) -> Use:
     """A use whose tensors are far larger than what tells their sizes, for the account of what is sent."""
     fields: dict[str, Any] = {"dtype": "float64", "alone": SILENT.get(function, "")}
     if function == "copy_to_shards":
-        return copy_use(check, size, (32, 16 * size), **fields)
-    return gather_use(check, size, function, (32,), 16 * size, **fields)
+        return copy_use(check, size, (64, 16 * size), **fields)
+    return gather_use(check, size, function, (64,), 16 * size, **fields)
 
 
-def _plan(function: str, use: Use, size: int) -> traffic.Plan:
+def _plan(function: str, use: Use, size: int) -> column_traffic.Plan:
     """What the contract sends in forward and in backward."""
     what = f"{function}({use.title})"
     group = tuple(range(size)) if use.group is None else use.group
     if use.refused:
         look = "compare the argument with what this rank owns before anything is sent"
-        return traffic.Plan(what, group, [traffic.Phase("nothing", "before it raises", help=look)])
-    forward, backward = (
-        traffic.whole(kind, when, use.results[0]) for kind, when in (("gather", "in forward"), ("sum", "in backward"))
-    )
+        return column_traffic.Plan(what, group, [column_traffic.Phase("nothing", "before it raises", help=look)])
+    result = use.results[0]
+    whole = Spec(str(result.dtype).removeprefix("torch."), tuple(result.shape))
+    forward = column_traffic.Phase("gather", "in forward", whole)
+    backward = column_traffic.Phase("sum", "in backward", whole)
     if function == "copy_to_shards":
-        forward = traffic.Phase("nothing", "in forward", help="x is the same on every rank already: return it")
+        forward = column_traffic.Phase("nothing", "in forward", help="x is the same on every rank already: return it")
     if function == "gather_for_replicated":
-        backward = traffic.Phase("nothing", "in backward", help=conjugate_slips.SLICE)
-    return traffic.Plan(what, group, [forward, backward])
+        backward = column_traffic.Phase("nothing", "in backward", help=conjugate_slips.SLICE)
+    return column_traffic.Plan(what, group, [forward, backward])
 
 
 def _compare(function: str, use: Use, value: Any, *, size: int, what: str, rank: int) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, PerRank, expect
-from grader.checking.show import value_text
 from tests.public.oracles import collectives_bonus as oracle
 from tests.public.runs import cases
 from tests.public.runs.origins import Source, moved
+from tests.public.runs.row_traffic import expect_rows
 from tests.public.runs.told import UNWRITTEN, Told, explained, hinting, tensor_of
+from tests.public.runs.traffic import Traffic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,33 +75,48 @@ def run_dispatches(
         values = check.run(
             world_size,
             "collectives_bonus.dispatch_rows",
-            cases=[call.title for call in calls] + ["an all-reduce after the calls"],
+            cases=[call.title for call in calls],
             calls=[{"layout": call.layout, "group": call.group, "refused": call.naming is not None} for call in calls],
             rows=PerRank([[call.rows[rank] for call in calls] for rank in everyone]),
             destinations=PerRank([[call.destinations[rank] for call in calls] for rank in everyone]),
             groups=[list(ranks) for ranks in groups],
         )
+    traffic = Traffic(check, world_size)
     for number, call in enumerate(calls):
         right = _received(call, groups, everyone)
         for rank in everyone:
-            came = expect.mapping(
-                values[rank][number], "rows", "destination", "new", "operations", what=call.title, rank=rank
-            )
+            came = expect.mapping(values[rank][number], "rows", "destination", "new", what=call.title, rank=rank)
             if call.naming is not None:
-                _compare_refusal(came, call.naming, what=call.title, rank=rank)
+                expect.raised(came, "ValueError", what=call.title, rank=rank, naming=call.naming)
+                traffic.expect_none(rank, number, what=call.title, given=True)
             else:
                 received, wanted = came.get("received"), right[rank]
                 tell = partial(_received_told, received, wanted, call)
                 with explained(tell, what=call.title, rank=rank):
                     expect.same(received, wanted, what=f"the received rows of {call.title}", rank=rank)
+                members = next(ranks for ranks in _groups_of(call, groups, everyone) if rank in ranks)
+                counts, row_bytes = _counts(call, members), _row_bytes(call.rows[rank])
+                expect_rows(traffic, number, members, counts, row_bytes, what=call.title, rank=rank)
             expect.true(
                 came["new"] is True, f"rank {rank}: the received rows of {call.title} share memory with the argument"
             )
             for name, original in (("rows", call.rows[rank]), ("destination", call.destinations[rank])):
                 after = f"the argument {name} of {call.title}, after the call,"
                 expect.same(came[name], original, what=after, rank=rank, contiguous=False, outside_autograd=False)
-    for rank in everyone:
-        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
+
+
+def _groups_of(call: Dispatch, groups: Sequence[Sequence[int]], everyone: Sequence[int]) -> Sequence[Sequence[int]]:
+    """The groups that share the call out."""
+    return groups if call.group == "own" else [everyone]
+
+
+def _counts(call: Dispatch, members: Sequence[int]) -> list[list[int]]:
+    """counts[s][r]: rows from s to r, ranks in the group."""
+    return [[int((call.destinations[source] == target).sum()) for target in range(len(members))] for source in members]
+
+
+def _row_bytes(rows: Tensor) -> int:
+    return math.prod(rows.shape[1:]) * rows.element_size()
 
 
 def _received(call: Dispatch, groups: Sequence[Sequence[int]], everyone: Sequence[int]) -> dict[int, Tensor]:
@@ -107,7 +124,7 @@ def _received(call: Dispatch, groups: Sequence[Sequence[int]], everyone: Sequenc
     if call.naming is not None:
         return {}
     right: dict[int, Tensor] = {}
-    for members in groups if call.group == "own" else [everyone]:
+    for members in _groups_of(call, groups, everyone):
         arrived = oracle.received(
             [call.rows[member] for member in members], [call.destinations[member] for member in members]
         )
@@ -137,12 +154,6 @@ def _combined_told(value: Any, wanted: Tensor) -> Told | None:
     return Told(told.did, UNWRITTEN if "NaN" in told.did else order)
 
 
-def _compare_refusal(came: dict[str, Any], naming: Sequence[str], *, what: str, rank: int) -> None:
-    expect.raised(came, "ValueError", what=what, rank=rank, naming=naming)
-    used = came["operations"]
-    expect.true(used == [], f"rank {rank}: {what} sent or received before it raised", actual=value_text(used))
-
-
 def run_combines(
     check: Check,
     world_size: int,
@@ -160,23 +171,29 @@ def run_combines(
         values = check.run(
             world_size,
             "collectives_bonus.combine_rows",
-            cases=[call.title, *names, "an all-reduce after the calls"],
+            cases=[call.title, *names],
             rows=PerRank(list(call.rows)),
             destination=PerRank(list(call.destinations)),
             group=call.group,
             processes=[dict(process) for process in processes],
             groups=[list(ranks) for ranks in groups],
         )
+    traffic = Traffic(check, world_size)
     for rank in everyone:
         received = expect.tensor(values[rank][0], what=f"the received rows of {call.title}", rank=rank)
-        for what, process, value in zip(names, processes, values[rank][1:], strict=False):
-            came = expect.mapping(value, "processed", "new", "operations", what=what, rank=rank)
+        members = next(ranks for ranks in _groups_of(call, groups, everyone) if rank in ranks)
+        counts = _counts(call, members)
+        for number, (what, process, value) in enumerate(zip(names, processes, values[rank][1:], strict=True), 1):
+            came = expect.mapping(value, "processed", "new", what=what, rank=rank)
             if process.get("rows_too_many") or process.get("group"):
-                _compare_refusal(came, [], what=what, rank=rank)
+                expect.raised(came, "ValueError", what=what, rank=rank)
+                traffic.expect_none(rank, number, what=what, given=True)
                 continue
             wanted = oracle.processed(call.rows[rank], process)
             with explained(partial(_combined_told, came.get("value"), wanted), what=what, rank=rank):
                 expect.same(came.get("value"), wanted, what=what, rank=rank)
+            back = [list(column) for column in zip(*counts, strict=True)]  # each row goes where it came from
+            expect_rows(traffic, number, members, back, _row_bytes(wanted), what=what, rank=rank)
             expect.true(
                 came["new"] is True,
                 f"rank {rank}: the result of {what} shares memory with the argument or with an earlier result",
@@ -187,7 +204,6 @@ def run_combines(
                 expect.same(
                     came["processed"], original, what=after, rank=rank, contiguous=False, outside_autograd=False
                 )
-        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
 
 
 def _name(process: Mapping[str, Any]) -> str:

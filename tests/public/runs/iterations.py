@@ -89,15 +89,16 @@ def _iteration_told(came: Sequence[str], step: int, number: int) -> Told:
     return Told(f"calls {came[0]} as call {step + 1} of {one}, not {ITERATION[step]}", TIMED)
 
 
-def before_told(came: Sequence[str], met: Any, size: int, *, passed: bool) -> Told:
+def before_told(came: Sequence[str], met: Sequence[int], members: Sequence[int], *, passed: bool) -> Told:
     """What is wrong before benchmark_collective reads the clock.
 
-    met: the ranks of the last barrier's group; size: of the group. passed: synchronize and barrier are arguments.
+    met: the ranks of the last barrier's group. members: of the right one. passed: both are arguments.
     """
     own = "" if passed else "; None means grader.given.synchronize(device) and dist.barrier(group=group)"
     match list(came[-2:]):
         case ["synchronize", "barrier"]:
-            return Told(f"meets at a barrier of {met} ranks, where the group has {size},", f"{MEET}{own}")
+            of = f"of ranks {list(met)}, where the group is {list(members)},"
+            return Told(f"meets at a barrier {of}", f"{MEET}{own}")
         case ["barrier", "synchronize"]:
             return Told("calls barrier before synchronize", f"{SYNCHRONIZE_FIRST}{own}")
         case [*_, "barrier"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, Slip, expect
 from tests.public.oracles.tensor_parallel import columns
-from tests.public.runs import cases
+from tests.public.runs import cases, column_traffic
 from tests.public.runs.conjugate_slips import OWN
 from tests.public.runs.conjugates import nothing_sent, unchanged
 
@@ -71,15 +71,20 @@ def run_loads(check: Check, size: int, loads: Sequence[Loads]) -> None:
         }
         for each in loads
     ]
-    values = check.run(size, "tensor_parallel.load_master", cases=named, loads=sent)
-    number = 0
-    for each in loads:
-        held = each.masters[0]
-        for one in each.masters:
-            held = held if one.refused else one
-            for rank in range(size):
-                _compare(one, held, values[rank][number], size=size, what=named[number], rank=rank)
-            number += 1
+    silent = column_traffic.Phase("nothing", help="every rank has the whole master, and keeps its own columns of it")
+    plans = [
+        column_traffic.Plan(name, tuple(range(size)), [column_traffic.Phase("anything"), silent]) for name in named
+    ]
+    with column_traffic.compared(check, plans):
+        values = check.run(size, "tensor_parallel.load_master", cases=named, loads=sent)
+        number = 0
+        for each in loads:
+            held = each.masters[0]
+            for one in each.masters:
+                held = held if one.refused else one
+                for rank in range(size):
+                    _compare(one, held, values[rank][number], size=size, what=named[number], rank=rank)
+                number += 1
 
 
 def _others(whole: Tensor, rank: int, size: int) -> Iterator[Slip]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, PerRank, expect
 from grader.checking.show import value_text
+from tests.public.runs import column_traffic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,13 +67,17 @@ def run_constructions(
     ]
     sent = [[construction.for_rank(rank) for construction in planned] for rank in range(size)]
     titles = [f"{construction.name}, {construction.numbers}" for construction in planned]
-    values = check.run(size, "tensor_parallel.construct", cases=titles, layers=PerRank(sent))
-    made = [
-        _parameters(construction, [values[rank][number] for rank in range(size)])
-        for number, construction in enumerate(planned)
+    plans = [
+        column_traffic.Plan(one.name, tuple(one.members(size)), [column_traffic.Phase("anything")]) for one in planned
     ]
-    for start in range(0, len(planned), 4):
-        _compare(planned[start], made[start : start + 4])
+    with column_traffic.compared(check, plans):
+        values = check.run(size, "tensor_parallel.construct", cases=titles, layers=PerRank(sent))
+        made = [
+            _parameters(construction, [values[rank][number] for rank in range(size)])
+            for number, construction in enumerate(planned)
+        ]
+        for start in range(0, len(planned), 4):
+            _compare(planned[start], made[start : start + 4])
 
 
 def _four(

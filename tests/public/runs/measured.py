@@ -12,7 +12,9 @@ from tests.public.oracles import benchmark as oracle
 from tests.public.runs.bandwidths import algorithm_told, bus_told
 from tests.public.runs.iterations import NOT_DONE, before_told, between_told
 from tests.public.runs.seconds import WHOLE, bytes_told, seconds_told
+from tests.public.runs.timed import Step, joined, shown
 from tests.public.runs.told import explained
+from tests.public.runs.traffic import places
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Run:
 class Measured:
     """What became of a run on one rank of `members`.
 
-    measurement: the six fields. events: what was called, in order. own: see programs/benchmark.py.
+    measurement: the six fields. steps: what was done, in order. own: see programs/benchmark.py.
     """
 
     run: Run
@@ -71,14 +73,18 @@ class Measured:
     members: Sequence[int]
     seconds: Sequence[Sequence[float]]
     measurement: Sequence[Any]
-    events: Sequence[dict[str, Any]]
-    finite: bool
+    steps: Sequence[Step]
     own: Sequence[Any]
 
     @property
     def what(self) -> str:
         """The call, for messages."""
         return self.run.title
+
+    @property
+    def _where(self) -> str:
+        """The submission's lines that ran the operation."""
+        return places([step.operation for step in self.steps if step.operation and step.name == self.run.operation])
 
     def field(self, name: str) -> Any:
         """One field of the measurement."""
@@ -120,24 +126,28 @@ class Measured:
 
     def expect_iterations(self) -> None:
         """Each iteration is synchronize, barrier, clock, the collective, synchronize, clock."""
-        size, operation = len(self.members), self.run.operation
+        operation = self.run.operation
         for number, (before, between) in enumerate(self._iterations()):
-            came, met = [each["event"] for each in before[-2:]], before[-1:] and before[-1].get("ranks", size)
-            if came != ["synchronize", "barrier"] or met != size:
-                told = before_told([each["event"] for each in before], met, size, passed=self.run.injected)
+            met = before[-1].operation if before else None
+            in_group = met is None or met.group == tuple(self.members)
+            if [step.name for step in before[-2:]] != ["synchronize", "barrier"] or not in_group:
+                names = [step.name for step in before]
+                told = before_told(names, met.group if met else (), self.members, passed=self.run.injected)
                 raise CheckFailed(
                     f"rank {self.rank}: {self.what} {told.did} in iteration {number}",
                     expected="before the clock is read: synchronize, barrier",
                     actual=shown(before[-2:]),
+                    where=self._where,
                     help=told.help,
                 )
-            came = [each["event"] for each in between]
-            if came != [operation, "synchronize"]:
-                told = between_told(came, operation)
+            names = [step.name if step.part == "whole" else step.text for step in between]
+            if names != [operation, "synchronize"]:
+                told = between_told(names, operation)
                 raise CheckFailed(
                     f"rank {self.rank}: {self.what} {told.did} in iteration {number}",
                     expected=f"between the two readings of the clock: {operation}, synchronize",
                     actual=shown(between),
+                    where=self._where,
                     help=told.help,
                 )
 
@@ -145,32 +155,36 @@ class Measured:
         """What is timed works on S elements of the dtype, in the same memory each time."""
         size = len(self.members)
         whole = oracle.whole_elements(self.run.num_elements, size)
-        wanted = oracle.buffer_elements(self.run.operation, whole, size)
-        timed = []
+        wanted = sorted(set(oracle.buffer_elements(self.run.operation, whole, size)))
+        timed: list[Step] = []
         for number, (_, between) in enumerate(self._iterations()):
-            own = [one for one in between if one["event"] == self.run.operation]
+            own = [step for step in between if step.name == self.run.operation and step.part == "whole"]
             expect.true(
                 len(own) == 1 or size == 1,  # a world of 1 need not communicate
                 f"rank {self.rank}: {self.what} times {shown(between)} in iteration {number}, "
                 f"not one {self.run.operation} and synchronize",
                 expected=f"between the two clocks: {self.run.operation}",
                 actual=shown(between),
+                where=self._where,
                 help=NOT_DONE,
             )
             timed += own
-        for one in timed:
-            came = (sorted(one["elements"]), one["dtype"], one["ranks"])
+        for step in timed:
+            group = list(step.operation.group) if step.operation else []
             expect.true(
-                came == (wanted, self.run.dtype, size),
-                f"rank {self.rank}: {self.what} times {_size(*came[:2])}, not {_size(wanted, self.run.dtype)}",
+                (step.elements, step.dtype, group) == (wanted, self.run.dtype, list(self.members)),
+                f"rank {self.rank}: {self.what} times {_size(step.elements, step.dtype)} in the group of ranks "
+                f"{group}, not {_size(wanted, self.run.dtype)} in that of {list(self.members)}",
                 expected=f"tensors of {wanted} elements, {self.run.dtype}, in a group of {size}: {whole} in all",
-                actual=f"tensors of {came[0]} elements, {came[1]}, in a group of {came[2]}",
+                actual=f"tensors of {step.elements} elements, {step.dtype}, in the group of ranks {group}",
+                where=self._where,
                 help=WHOLE,
             )
         expect.true(
-            len({one["buffers"] for one in timed}) <= 1,
+            len({step.memory for step in timed}) <= 1,
             f"rank {self.rank}: {self.what} uses other memory in some iterations: it is allocated while it is timed",
             expected="buffers that are allocated once, before anything is timed",
+            where=self._where,
             help="make the tensors before you time, and let run() use them again and again",
         )
 
@@ -178,48 +192,43 @@ class Measured:
         """The collective ran so often before anything was timed."""
         wanted = self.run.num_warmups
         before, _ = self._iterations()[0]
-        came = sum(one["event"] == self.run.operation for one in before)
+        came = sum(step.name == self.run.operation and step.part == "whole" for step in before)
         expect.true(
             came == wanted,
             f"rank {self.rank}: {self.what} "
             + (f"warms up with {came} of {self.run.operation}, not {wanted}" if came else "does not warm up"),
             expected=f"warm-up: {wanted} times",
             actual=f"{came} times",
+            where=self._where,
         )
 
     def expect_finite(self) -> None:
         """Nothing has grown without bound, and all memory was written."""
         expect.true(
-            self.finite,
+            all(step.finite for step in self.steps if step.name == self.run.operation),
             f"rank {self.rank}: after {self.what} a buffer of the {self.run.operation} holds inf or NaN",
             expected="values that stay finite, however often the collective runs",
+            where=self._where,
             help="torch.empty holds anything, and a sum in place of what is not zero grows each time it runs",
         )
 
-    def _iterations(self) -> list[tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]]:
+    def _iterations(self) -> list[tuple[list[Step], list[Step]]]:
         """For each pair of readings of the clock, what was called before it and between the two."""
-        places = [place for place, one in enumerate(self.events) if one["event"] == "clock"]
+        readings = [place for place, step in enumerate(self.steps) if step.name == "clock"]
         count = self.run.num_iterations
         expect.true(
-            len(places) == 2 * count,
-            f"rank {self.rank}: {self.what} read the clock {len(places)} times",
+            len(readings) == 2 * count,
+            f"rank {self.rank}: {self.what} read the clock {len(readings)} times",
             expected=f"{2 * count} times: twice for each of {count} iterations, and not in the warm-up",
-            actual=f"{len(places)} times",
+            actual=f"{len(readings)} times",
+            where=self._where,
         )
         pairs, done = [], 0
-        for start, end in zip(places[::2], places[1::2], strict=True):
-            pairs.append((self.events[done:start], self.events[start + 1 : end]))
+        for start, end in zip(readings[::2], readings[1::2], strict=True):
+            pairs.append((joined(self.steps[done:start]), joined(self.steps[start + 1 : end])))
             done = end + 1
         return pairs
 
 
 def _size(elements: Sequence[int], dtype: str) -> str:
     return f"{dtype} buffers of {' and '.join(map(str, elements))} elements"
-
-
-def shown(events: Sequence[dict[str, Any]]) -> str:
-    """Events as one line; a collective of a group with the group's size."""
-    return (
-        ", ".join(str(one["event"]) + (f" (a group of {one['ranks']})" if "ranks" in one else "") for one in events)
-        or "nothing"
-    )

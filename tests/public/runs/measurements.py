@@ -8,10 +8,10 @@ from typing import Any
 from grader.checking import Check, CheckFailed, PerRank, expect
 from grader.checking.show import value_text
 from tests.public.oracles import benchmark as oracle
-from tests.public.runs.measured import Measured, Run, shown
+from tests.public.runs.measured import Measured, Run
+from tests.public.runs.timed import Step, shown, steps_of
 from tests.public.runs.told import hinting
-
-EVENTS = (*oracle.OPERATIONS, "synchronize", "barrier", "clock")
+from tests.public.runs.traffic import Traffic
 
 
 def durations(check: Check, size: int, iterations: int, path: object) -> list[list[float]]:
@@ -42,7 +42,7 @@ def measure(
         values = check.run(
             world_size,
             "benchmark.benchmark_collective",
-            cases=[run.title for run in runs] + ["an all-reduce after the last call"],
+            cases=[run.title for run in runs],
             calls=[
                 {
                     "operation": run.operation,
@@ -61,32 +61,38 @@ def measure(
             groups=[list(ranks) for ranks in groups],
         )
     measured = []
+    traffic = Traffic(check, world_size)
     for rank in everyone:
         for number, run in enumerate(runs):
             members = own_group[rank] if run.group == "own" else everyone
-            came = expect.mapping(values[rank][number], "finite", "events", "own", what=run.title, rank=rank)
+            came = expect.mapping(values[rank][number], "buffers", "own", what=run.title, rank=rank)
+            steps = steps_of(traffic.all_events(rank, number), came["buffers"], what=run.title, rank=rank)
             if run.naming is not None:
-                _compare_refusal(came, run, rank=rank)
+                _compare_refusal(came, steps, run, rank=rank)
                 continue
-            measured.append(_measured(came, run, rank, members, [seconds[number][member] for member in members]))
-        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
+            its_seconds = [seconds[number][member] for member in members]
+            measured.append(_measured(came, steps, run, rank, members, its_seconds))
     return measured
 
 
-def _compare_refusal(came: dict[str, Any], run: Run, *, rank: int) -> None:
+def _compare_refusal(came: dict[str, Any], steps: Sequence[Step], run: Run, *, rank: int) -> None:
     expect.raised(came, "ValueError", what=run.title, rank=rank, naming=run.naming or ())
-    events = _events(came, run, rank=rank)
     expect.true(
-        not events,
+        not steps,
         f"rank {rank}: {run.title} did something before it raised",
         expected="no collective, and no call of synchronize, barrier or clock",
-        actual=shown(events[:8]),
+        actual=shown(steps[:8]),
         help="check the arguments first",
     )
 
 
 def _measured(
-    came: dict[str, Any], run: Run, rank: int, members: Sequence[int], seconds: Sequence[Sequence[float]]
+    came: dict[str, Any],
+    steps: Sequence[Step],
+    run: Run,
+    rank: int,
+    members: Sequence[int],
+    seconds: Sequence[Sequence[float]],
 ) -> Measured:
     fields = came.get("value")
     if type(fields) is not tuple or len(fields) != len(oracle.FIELDS):
@@ -97,24 +103,4 @@ def _measured(
         )
     own = came["own"] if isinstance(came["own"], list) and len(came["own"]) == 2 else [None, None]
     bandwidths = [one.get("value") if isinstance(one, dict) else None for one in own]
-    events = _events(came, run, rank=rank)
-    return Measured(run, rank, members, seconds, fields, events, came["finite"] is True, bandwidths)
-
-
-def _events(came: dict[str, Any], run: Run, *, rank: int) -> list[dict[str, Any]]:
-    events = came["events"]
-    if not isinstance(events, list) or not all(_is_event(one) for one in events):
-        raise CheckFailed(f"rank {rank}: what {run.title} called cannot be read")
-    return events
-
-
-def _is_event(one: Any) -> bool:
-    """Whether it is an event that the program notes: known names and whole numbers, no text of anyone's own."""
-    if not isinstance(one, dict) or one.get("event") not in EVENTS:
-        return False
-    if set(one) == {"event"}:
-        return True
-    elements, dtype = one.get("elements"), one.get("dtype")
-    numbers = isinstance(elements, list) and all(type(number) is int for number in elements)
-    named = type(dtype) is str and (dtype == "" or dtype.isidentifier()) and len(dtype) < 20
-    return numbers and named and all(type(one.get(name)) is int for name in ("ranks", "buffers"))
+    return Measured(run, rank, members, seconds, fields, steps, bandwidths)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from grader.checking import Check, PerRank, expect
-from grader.checking.show import value_text
 from tests.public.oracles import collectives_bonus as oracle
 from tests.public.runs import moment_slips
 from tests.public.runs.told import explained
+from tests.public.runs.traffic import Traffic, listed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,8 @@ class Moments:
 
     tensors: by rank. layout: "plain", "strided" or "leaf" (with a gradient).
     group:   "default", "own" (the group that holds the rank) or "other" (one that does not).
-    refused: every rank raises a ValueError.
+    refused: every rank raises a ValueError; where only all ranks together can know, after the all-reduce.
+    alone:   each rank knows by itself that it must refuse, and sends nothing.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Moments:
     layout: Literal["plain", "strided", "leaf"] = "plain"
     group: Literal["default", "own", "other"] = "default"
     refused: bool = False
+    alone: bool = True
 
     @property
     def title(self) -> str:
@@ -48,25 +50,28 @@ def run_moments(check: Check, world_size: int, calls: Sequence[Moments], groups:
     values = check.run(
         world_size,
         "collectives_bonus.global_mean_and_variance",
-        cases=[call.title for call in calls] + ["an all-reduce after the calls"],
+        cases=[call.title for call in calls],
         calls=[{"layout": call.layout, "group": call.group, "refused": call.refused} for call in calls],
         tensors=PerRank([[call.tensors[rank] for call in calls] for rank in everyone]),
         groups=[list(ranks) for ranks in groups],
     )
+    traffic = Traffic(check, world_size)
     for rank in everyone:
         own = next((list(ranks) for ranks in groups if rank in ranks), everyone)
         for number, call in enumerate(calls):
             members = own if call.group == "own" else everyone
-            value = expect.mapping(values[rank][number], "input", "operations", what=call.title, rank=rank)
+            value = expect.mapping(values[rank][number], "input", what=call.title, rank=rank)
             if call.refused:
                 expect.raised(value, "ValueError", what=call.title, rank=rank)
+                if call.alone:
+                    traffic.expect_none(rank, number, what=call.title, given=True)
             else:
                 _compare(value, call, members, rank=rank)
+                _expect_one_all_reduce(traffic, number, members, what=call.title, rank=rank)
             after = f"the argument of {call.title}, after the call,"
             expect.same(
                 value["input"], call.tensors[rank], what=after, rank=rank, contiguous=False, outside_autograd=False
             )
-        expect.same(values[rank][-1], world_size, what="an all-reduce of 1 after the calls", rank=rank)
     for number, call in enumerate(calls):
         if not call.refused and call.group == "default":
             _compare_bits([values[rank][number]["value"] for rank in everyone], what=call.title)
@@ -82,14 +87,20 @@ def _compare(value: dict[str, Any], call: Moments, members: Sequence[int], *, ra
         helping = expect.helping(moment_slips.CANCELS if abs(float(wanted[0])) > 1e7 else "")
         with explained(partial(moment_slips.not_a_number, one, tensors), what=what, rank=rank), helping:
             expect.close(one, right, rtol=RTOL, what=what, rank=rank, slips=wrong)
-    used = value["operations"]
+
+
+def _expect_one_all_reduce(traffic: Traffic, call: int, members: Sequence[int], *, what: str, rank: int) -> None:
+    """One all-reduce of the group; a world of 1 need not communicate."""
+    issued = traffic.issued(rank, call)
+    names = [operation.name for operation in issued]
     expect.true(
-        used == ["allreduce"] or (len(members) == 1 and used == []),
-        f"rank {rank}: {call.title} is not made from one all-reduce",
+        names == ["all_reduce"] or (len(members) == 1 and not names),
+        f"rank {rank}: {what} asks for {listed(issued) or 'nothing'}, not for one all-reduce",
         expected="one all-reduce",
-        actual=value_text(used),
+        actual=listed(issued) or "no operation",
         help="put count, mean and M2 into your own row of a table of zeros: its sum over ranks has every rank's row",
     )
+    traffic.expect_group(rank, call, members, what=what)
 
 
 def _compare_bits(pairs: Sequence[Any], *, what: str) -> None:

@@ -12,6 +12,7 @@ from tests.public.oracles.sessions import Session
 from tests.public.runs import cases
 from tests.public.runs.wrapper_errors import explaining_errors
 from tests.public.runs.wrapper_gradients import compare_gradients
+from tests.public.runs.wrapper_traffic import watched
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,12 +50,20 @@ def coefficients(
     return made
 
 
-def follow(check: Check, size: int, wrapper: str, sessions: Sequence[Session]) -> None:
-    """Runs the sessions in one world, and compares every look with what `replay` expects."""
+def follow(check: Check, size: int, wrapper: str, sessions: Sequence[Session], *, counted: bool = False) -> None:
+    """Runs the sessions in one world, and compares every look with what `replay` expects, and what was sent.
+
+    counted: each synchronize_gradients() must send what the wrapper's rule says, and no more.
+    """
     named = [f"{wrapper}: {look}" for session in sessions for look in session.looks()]
     sent = [[session.for_rank(rank) for session in sessions] for rank in range(size)]
-    with explaining_errors(wrapper, sessions):
-        values = check.run(size, "data_parallel.follow", cases=named, wrapper=wrapper, sessions=PerRank(sent))
+    with watched(check, wrapper, sessions, counted=counted) as values:
+        with explaining_errors(wrapper, sessions):
+            values += check.run(size, "data_parallel.follow", cases=named, wrapper=wrapper, sessions=PerRank(sent))
+        _compare_looks(size, sessions, values, named)
+
+
+def _compare_looks(size: int, sessions: Sequence[Session], values: Sequence[Any], named: Sequence[str]) -> None:
     number = 0
     for session in sessions:
         for expected in replay(session):
