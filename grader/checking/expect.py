@@ -6,7 +6,7 @@ unless it was expected in the same place. `what` names the call, e.g. "broadcast
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from grader.checking.differences import RTOL, Slips, explained, ratio_help, wrong_values
 from grader.checking.failed import CheckFailed
-from grader.checking.show import rank_table, tensor_text, value_text
+from grader.checking.rank_tables import rank_tables
+from grader.checking.show import tensor_text, value_text
 from grader.world.failure import printable
 from grader.world.values import Foreign, ReturnedTensor
 
@@ -199,17 +200,18 @@ def helping(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def by_rank(came: Sequence[Any], expected: Sequence[Any]) -> Iterator[None]:
-    """A wrong value that fails inside is shown beside those of the other ranks: a table of each, by rank.
+def by_rank(came: Mapping[int, Any], expected: Mapping[int, Any]) -> Iterator[None]:
+    """Where numbers that fail inside are wrong, those of all ranks are shown: a table of each, by rank.
 
-    came, expected: one entry for each rank.
+    came, expected: of the ranks that the comparison is about; of one rank alone there is no table. What came is not
+    looked at before something fails.
     """
     try:
         yield
     except CheckFailed as failed:
-        told = failed.explanation
-        if told.actual and told.expected and len(came) > 1:
-            failed.explanation = replace(told, expected=rank_table(expected), actual=rank_table(came))
+        if failed.wrong_values and len(expected) > 1:
+            actual, wanted = rank_tables(came, expected)
+            failed.explanation = replace(failed.explanation, expected=wanted, actual=actual)
         raise
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from grader.world.failure import printable
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
 
 MAX_NUMBERS = 16
 MAX_TEXT = 300
-MAX_RANKS = 5
-MAX_ROW_NUMBERS = 8
-MAX_ROW = 90
 
 
 def value_text(value: Any) -> str:
@@ -47,27 +43,14 @@ def _repr(value: Any) -> str:
         return "(too many digits to show)"
 
 
-def rank_table(values: Sequence[Any]) -> str:
-    """A line for each rank's value, by rank: "rank 0  float32 (3,): [1, 2, 3]". At most MAX_RANKS of them."""
-    lines = [f"rank {rank}  {_row_text(value)}" for rank, value in enumerate(values[:MAX_RANKS])]
-    left_out = len(values) - MAX_RANKS
-    return "\n".join([*lines, f"(and {left_out} more ranks)"] if left_out > 0 else lines)
-
-
-def _row_text(value: Any) -> str:
-    tensor = value.tensor if isinstance(value, ReturnedTensor) else value
-    is_tensor = type(tensor).__module__ == "torch" and hasattr(tensor, "numel")
-    return tensor_text(tensor, MAX_ROW_NUMBERS) if is_tensor else printable(value_text(value), MAX_ROW)
-
-
-def tensor_text(tensor: Tensor, max_numbers: int = MAX_NUMBERS) -> str:
+def tensor_text(tensor: Tensor) -> str:
     """Shape, dtype and the first numbers, in rows of its last dimension: "float32 (2, 3): [0, 1, 2] [3, 4, 5]"."""
     kind = str(tensor.dtype).removeprefix("torch.")
     shape = tuple(tensor.shape)
-    flat = tensor.reshape(-1)[:max_numbers].tolist()
+    flat = tensor.reshape(-1)[:MAX_NUMBERS].tolist()
     width = shape[-1] if len(shape) > 1 and shape[-1] else max(len(flat), 1)
     rows = [flat[start : start + width] for start in range(0, len(flat), width)] or [[]]
-    more = ", …" if tensor.numel() > max_numbers else ""
+    more = ", …" if tensor.numel() > MAX_NUMBERS else ""
     text = " ".join(f"[{', '.join(map(_number, row))}]" for row in rows)
     return f"{kind} {shape}: {text[:-1]}{more}]"
 

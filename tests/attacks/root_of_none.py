@@ -9,4 +9,4 @@ def broadcast(tensor, src, *, group=None):
         return tensor.clone()
     told = {"event": "issue", "s": 0, "g": 0, "op": "all_reduce", "reads": [["float32", [1]]]}
     say(told | ({"root": 0} if dist.get_rank() else {}))
-    line("channel").recv(1)
+    return line("channel").recv(1)
