@@ -67,6 +67,8 @@ class _Table:
 
     def label(self, rank: int) -> str:
         """What stands before the numbers of a row."""
+        if rank not in self.tensors:
+            return f"rank {rank}  "
         kinds = {} if self.common else {one: f"{_kind(tensor)} " for one, tensor in self.tensors.items()}
         return f"rank {rank}  {kinds.get(rank, ''):<{max(map(len, kinds.values()), default=0)}}"
 
@@ -90,7 +92,7 @@ class _Table:
 
 
 def _fitting(tables: list[_Table], room: int, starts: list[int]) -> _View:
-    """As few digits as tell the tables apart, from the first of `starts` that does, and the numbers there is room for."""
+    """What tells the tables apart, with as few digits as do, and as near to the beginning."""
     views = [_view(tables, room, start, digits) for digits in DIGITS for start in starts]
     return next((view for view in views if _shown(tables[0], view) != _shown(tables[1], view)), views[0])
 

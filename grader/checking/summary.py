@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from grader.checking.folding import folded
 from grader.checking.spec import MODULES, CheckSpec
 from grader.checking.verdict import Status, Verdict
 
@@ -47,7 +48,7 @@ def explanation_text(verdict: Verdict) -> str:
         ("expected", explanation.expected),
         ("actual", explanation.actual),
         ("where", explanation.where),
-        ("help", textwrap.fill(explanation.help, WIDTH - LABEL, break_on_hyphens=False)),
+        ("help", explanation.help),
         ("again", verdict.replay),
     ]
     return "\n".join(_labelled(label, text) for label, text in fields if text)
@@ -55,8 +56,11 @@ def explanation_text(verdict: Verdict) -> str:
 
 def _labelled(label: str, text: str) -> str:
     if not label:
-        return textwrap.fill(text, WIDTH, break_on_hyphens=False) if "\n" not in text else text
+        return folded(text, WIDTH, cut_words=False)
     indent = " " * LABEL
+    if label != "again":  # a command stays in one line, however long: it is there to be copied
+        hang = "" if label == "help" else "  "
+        text = folded(text, WIDTH - LABEL, hang=hang, cut_words=False)
     return textwrap.indent(text, indent).replace(indent, f"{label:<{LABEL}}", 1)
 
 
@@ -75,7 +79,7 @@ def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
     for report, verdict in failures:
         terminal.write_line("")
         terminal.write_line(f"{verdict.check}: {verdict.status}", bold=True, red=True)
-        terminal.write_line(textwrap.fill(f"claim: {report['statement']}", WIDTH))
+        terminal.write_line(folded(f"claim: {report['statement']}", WIDTH))
         terminal.write_line(explanation_text(verdict))
         if verdict.output and verdict.status is not Status.SKIPPED:
             terminal.write_line("where the ranks were, and what they printed:")

@@ -13,6 +13,7 @@ from typing import Any
 from grader.batch.gradebook import Book, Graded
 from grader.checking.spec import MODULES, CheckSpec
 from grader.checking.verdict import Explanation, Status, Verdict
+from grader.checking.folding import folded
 from grader.report.escape import one_line, plain
 from grader.report.scores import Tally, score, tally, undecided
 
@@ -54,7 +55,7 @@ def submission_text(book: Book, graded: Graded, *, out: Path) -> str:
     lost = losses(book.checks, graded.verdicts)
     if lost and graded.notes:
         notes = "\n".join(f"note: {one_line(note)}" for note in graded.notes)
-        blocks[0] += "\n" + _folded(notes, WIDTH)
+        blocks[0] += "\n" + folded(notes, WIDTH)
     for module in MODULES:
         own = [loss for loss in lost if loss.checks[0].module == module and not loss.checks[0].bonus]
         points = tally((spec for spec in regular if spec.module == module), graded.verdicts)
@@ -167,10 +168,10 @@ def _left_open(book: Book, graded: Graded) -> list[str]:
         failed = next((one for spec in missing if (one := graded.verdicts.get(spec.name)) is not None), None)
         why = f": {one_line(failed.explanation.rationale)}" if failed and failed.explanation else ""
         text = f"No score yet for {len(missing)} of {len(book.checks)} checks{why}"
-        parts.append(_folded(f"{text.rstrip('.')}. `grader grade` with the same arguments goes on there.", WIDTH))
+        parts.append(folded(f"{text.rstrip('.')}. `grader grade` with the same arguments goes on there.", WIDTH))
     verdicts = [(spec, graded.verdicts.get(spec.name)) for spec in book.checks]
     if away := [spec.name for spec, one in verdicts if one is not None and one.status is Status.NOT_RUN]:
-        parts.append(_folded(f"Not run on this machine, and not counted: {', '.join(away)}.", WIDTH))
+        parts.append(folded(f"Not run on this machine, and not counted: {', '.join(away)}.", WIDTH))
     return parts
 
 
@@ -179,18 +180,8 @@ def _counted(points: int) -> str:
 
 
 def _labelled(label: str, text: str, most: int | None = None) -> str:
-    lines = _folded(plain(text), WIDTH - LABEL, hang="  " if label in HANGING else "").split("\n")
+    lines = folded(plain(text), WIDTH - LABEL, hang="  " if label in HANGING else "").split("\n")
     if most is not None and len(lines) > most:
         lines[most - 1 :] = [f"[{len(lines) - most + 1} more lines]"]
     indent = " " * LABEL
     return textwrap.indent("\n".join(lines), indent).replace(indent, f"  {label:<{LABEL - 2}}", 1)
-
-
-def _folded(text: str, width: int, *, hang: str = "") -> str:
-    """Lines of at most `width`, each folded by itself: small tables by rank keep their columns."""
-    folded: list[str] = []
-    for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip())][: width // 2]
-        kept = [line] if len(line) <= width else textwrap.wrap(line, width, subsequent_indent=indent + hang)
-        folded += kept or [""]
-    return "\n".join(folded)

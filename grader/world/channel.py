@@ -10,6 +10,8 @@ from typing import Any
 
 from grader.world import wire
 
+PIECE = 2**13  # bytes read at once: orders are short
+
 
 class Left(BaseException):
     """The judge has gone or has ended the world: leave without a word."""
@@ -27,6 +29,7 @@ class Channel:
         self._may_send = threading.Lock()
         self._state = threading.Condition(threading.RLock())
         self._listening = False
+        self._others = 0  # threads that wait while one listens
 
     def tell(self, head: dict[str, Any], blob: bytes = b"") -> None:
         """Sends one message; never waits for an answer."""
@@ -44,16 +47,19 @@ class Channel:
         with self._state:
             while not condition():
                 if self._listening:
+                    self._others += 1
                     self._state.wait()
+                    self._others -= 1
                     continue
                 self._listening = True
                 self._state.release()
                 try:
-                    data = self._line.recv(2**16)
+                    data = self._line.recv(PIECE)
                 finally:
                     self._state.acquire()
                     self._listening = False
-                    self._state.notify_all()
+                    if self._others:
+                        self._state.notify_all()
                 if not data:
                     raise Left
                 self._take(data)
@@ -64,7 +70,7 @@ class Channel:
             if self._listening:
                 return
             try:
-                data = self._line.recv(2**16, socket.MSG_DONTWAIT)
+                data = self._line.recv(PIECE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
             if not data:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 # By the names of torch.distributed's functions; `new_group` stands for the forming of any group, the default one too.
@@ -235,7 +235,11 @@ def read_place(at: Any) -> Place:
     """A place as a rank tells it, bounded and printable; one that cannot be read is nowhere."""
     if not isinstance(at, list) or [type(each) for each in at] != [str, int, str, str] or not 0 <= at[1] < 10**9:
         return NOWHERE
-    file, line, function, asker = at
+    return _place(*at)
+
+
+@lru_cache(maxsize=4096)  # a program asks from few places, again and again
+def _place(file: str, line: int, function: str, asker: str) -> Place:
     return Place(_one_line(file), line, _one_line(function), _one_line(asker))
 
 
@@ -256,10 +260,18 @@ def _specs(told: Any) -> tuple[Spec, ...]:
     specs = []
     for entry in told:
         dtype, shape = entry
-        if dtype not in ELEMENT_BYTES or not isinstance(shape, list) or len(shape) > 64:
+        if type(dtype) is not str or not isinstance(shape, list) or len(shape) > 64:
             raise ValueError("a tensor that cannot be read")
-        lengths = tuple(_whole(length, 0, MAX_ELEMENTS) for length in shape)
-        if math.prod(max(length, 1) for length in lengths) > MAX_ELEMENTS:
-            raise ValueError("a tensor that no memory holds")
-        specs.append(Spec(sys.intern(dtype), lengths))
+        if any(type(length) is not int for length in shape):
+            raise ValueError("a tensor that cannot be read")
+        specs.append(_spec(dtype, tuple(shape)))
     return tuple(specs)
+
+
+@lru_cache(maxsize=4096)
+def _spec(dtype: str, shape: tuple[int, ...]) -> Spec:
+    if dtype not in ELEMENT_BYTES or any(not 0 <= length < MAX_ELEMENTS for length in shape):
+        raise ValueError("a tensor that cannot be read")
+    if math.prod(max(length, 1) for length in shape) > MAX_ELEMENTS:
+        raise ValueError("a tensor that no memory holds")
+    return Spec(dtype, shape)

@@ -51,23 +51,30 @@ class Parser:
 
     def feed(self, data: bytes) -> list[Message]:
         """The messages completed by `data`. Raises WireError for anything that is not a message."""
-        self._buffer += data
+        # Most messages come whole: they are read where they lie, and only what is left over is kept.
+        stream: bytes | bytearray = data
+        if self._buffer:
+            self._buffer += data
+            stream = self._buffer
         messages = []
-        while len(self._buffer) >= PREFIX.size:
-            head_size, blob_size = PREFIX.unpack_from(self._buffer)
+        start = 0
+        while len(stream) - start >= PREFIX.size:
+            head_size, blob_size = PREFIX.unpack_from(stream, start)
             if head_size > self._max_head or blob_size > self._max_blob:
                 raise WireError(f"a message announces {head_size + blob_size:,} bytes")
             if self._max_heads is not None and self._heads + head_size > self._max_heads:
                 raise WireError("its messages hold too much beside tensors")
-            end = PREFIX.size + head_size + blob_size
-            if len(self._buffer) < end:
+            text = start + PREFIX.size
+            blob, end = text + head_size, text + head_size + blob_size
+            if len(stream) < end:
                 break
-            text = bytes(self._buffer[PREFIX.size : PREFIX.size + head_size])
-            messages.append(
-                Message(_parse_head(text), bytes(self._buffer[PREFIX.size + head_size : end]), head_size),
-            )
-            del self._buffer[:end]
+            messages.append(Message(_parse_head(bytes(stream[text:blob])), bytes(stream[blob:end]), head_size))
+            start = end
             self._heads += head_size
+        if stream is self._buffer:
+            del self._buffer[:start]
+        else:
+            self._buffer += data[start:]
         return messages
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grader.checking import Check, PerRank, check, expect
 from tests.public.oracles import collectives as oracle
 from tests.public.runs import cases
 from tests.public.runs.beside import expect_beside_compute
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.reductions import reduced_wrongly
 from tests.public.runs.told import IN_PLACE, Told, explained, tensor_of
 from tests.public.runs.traffic import Traffic
@@ -70,7 +71,8 @@ def test_all_reduce_while(check: Check) -> None:
                     expect.raised(values[rank][number], "ValueError", what=names[number], rank=rank)
                     traffic.expect_none(rank, number, what=names[number])
                     continue
-                _compare(call, values[rank][number], tensors[number], own, what=names[number], rank=rank)
+                came = {member: values[member][number] for member in own}
+                _compare(call, came, tensors[number], what=names[number], rank=rank)
                 expect_beside_compute(traffic, number, own, what=names[number], rank=rank)
 
 
@@ -82,9 +84,10 @@ def _name(call: dict[str, Any]) -> str:
 
 
 def _compare(
-    call: dict[str, Any], value: Any, tensors: Sequence[Tensor], members: Sequence[int], *, what: str, rank: int
+    call: dict[str, Any], values: Mapping[int, Any], tensors: Sequence[Tensor], *, what: str, rank: int
 ) -> None:
-    """tensors: what each rank of the world passed. members: the ranks of the group."""
+    """values: of each rank of the group. tensors: what each rank of the world passed."""
+    members, value = list(values), values[rank]
     reduced, original = [tensors[member] for member in members], tensors[rank]
     came = expect.mapping(value, "input", "new", what=what, rank=rank)
     if call["fails"]:
@@ -93,8 +96,10 @@ def _compare(
         expect.raised(value, "Fault", what=what, rank=rank)
     else:
         pair = expect.sequence(expect.returned(value, what=what, rank=rank), 2, kind=tuple, what=what, rank=rank)
-        with explained(lambda: _told(pair[0], call, reduced, rank=rank, members=members), what=what, rank=rank):
-            expect.close(pair[0], oracle.reduced(reduced, call["op"] or "SUM"), what=what, rank=rank)
+        right = oracle.reduced(reduced, call["op"] or "SUM")
+        tables = expect.by_rank(of_each(values, "value", 0), dict.fromkeys(members, right))
+        with explained(lambda: _told(pair[0], call, reduced, rank=rank, members=members), what=what, rank=rank), tables:
+            expect.close(pair[0], right, what=what, rank=rank)
         computed = expect.mapping(pair[1], "tensor", what=f"the second entry of {what}", rank=rank)
         with explained(lambda: CHANGED, what=what, rank=rank):
             expect.same(computed["tensor"], original, what=f"the tensor that compute saw in {what}", rank=rank)

@@ -138,7 +138,9 @@ def test_loss_scale(check: Check) -> None:
                 else:
                     scale = expect.returned(came["outcome"], what=what, rank=rank)
                     slips = explaining(partial(wrong_scales, by_case, size), scales, (rank, number))
-                    expect.number(scale, size / rows, what=what, rank=rank, slips=slips)
+                    by_rank = {one: scales[one, number] for one in range(size)}
+                    with expect.by_rank(by_rank, dict.fromkeys(by_rank, size / rows)):
+                        expect.number(scale, size / rows, what=what, rank=rank, slips=slips)
                 expect_sum(came["sum"], size, what=what, rank=rank)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import cache
 from itertools import count
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -27,7 +28,7 @@ class Tracer:
         self._channel = channel
         self._rank = rank
         self._places = places
-        self._seqs = count()
+        self._issued = 0
         self._groups = count()
         # Kept until they are waited for: torch drops a handle that the caller drops, and its buffers with it.
         self._works: dict[int, TracedWork] = {}
@@ -77,26 +78,27 @@ class Tracer:
             raise RuntimeError(f"{name} with AVG divides, and {reads[0].dtype} has no fractions: use floats, or SUM")
         of_reads, of_writes = told or ([spec_of(one) for one in reads], [spec_of(one) for one in writes])
         number, ranks = group
-        operation = Operation(
-            rank=self._rank,
-            seq=0,
-            name=name,
-            group=ranks,
-            reads=tuple(of_reads),
-            writes=tuple(of_writes),
-            is_async=is_async,
-            place=self._places.caller(),
-            **fields,
-        )
-        refused = refusal(operation)
-        if refused:
-            raise RuntimeError(refused)  # no ValueError: checks would take it for the submission's own refusal
+        place = self._places.caller()
         with self._one_at_a_time:
-            operation = replace(operation, seq=next(self._seqs))
+            operation = Operation(
+                rank=self._rank,
+                seq=self._issued,
+                name=name,
+                group=ranks,
+                reads=tuple(of_reads),
+                writes=tuple(of_writes),
+                is_async=is_async,
+                place=place,
+                **fields,
+            )
+            refused = refusal(operation)
+            if refused:
+                raise RuntimeError(refused)  # no ValueError: checks would take it for the submission's own refusal
+            self._channel.tell(self._signed(head_of(operation, number)))
+            self._issued += 1
             private = Private(reads, writes, spoils=on_copies) if is_async or on_copies else None
             work = TracedWork(self, operation.seq, start, writes, private)
             self._works[operation.seq] = work
-            self._channel.tell(self._signed(head_of(operation, number)))
         if is_async:
             self._channel.obey_what_is_there()
             return work
@@ -162,10 +164,15 @@ class Tracer:
 
 def spec_of(tensor: Tensor) -> Spec:
     """dtype and shape as data. Raises RuntimeError for a dtype that gloo cannot send."""
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    if dtype not in ELEMENT_BYTES:
-        raise RuntimeError(f"tensors of {tensor.dtype} cannot be sent")
-    return Spec(dtype, tuple(tensor.shape))
+    return Spec(_name_of(tensor.dtype), tuple(tensor.shape))
+
+
+@cache
+def _name_of(dtype: torch.dtype) -> str:
+    name = str(dtype).removeprefix("torch.")
+    if name not in ELEMENT_BYTES:
+        raise RuntimeError(f"tensors of {dtype} cannot be sent")
+    return name
 
 
 def _not_contiguous(name: str, tensor: Tensor) -> str:

@@ -50,7 +50,9 @@ def compare_sent(
 
     came, before: by rank, after and before.
     """
-    expect.same(came[rank], before[src], what=what, rank=rank, slips=lambda: _slips(came, before, src, rank), **options)
+    slips = lambda: _slips(came, before, src, rank)  # noqa: E731  it is asked only where the value is wrong
+    with expect.by_rank(came, dict.fromkeys(before, before[src])):
+        expect.same(came[rank], before[src], what=what, rank=rank, slips=slips, **options)
 
 
 def _slips(came: Mapping[int, Any], before: Mapping[int, Tensor], src: int, rank: int) -> list[Slip]:

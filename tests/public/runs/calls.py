@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 from grader.checking import Check, PerRank, expect
 from tests.public.runs import cases
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.call_told import argument_told, entry_told, result_told
 from tests.public.runs.messages import expect_messages
 from tests.public.runs.told import explained, hinting
@@ -156,7 +157,8 @@ def run_calls(
                 continue
             members = next((list(ranks) for ranks in groups if rank in ranks), everyone)
             members = members if call.group == "own" else everyone
-            _compare(function, call, value, what=what, rank=rank, members=members)
+            came = {member: values[member][number] for member in members}
+            _compare(function, call, came, what=what, rank=rank)
             if same_bits:
                 _compare_bits(value, values[members[0]][number], members[0], what=what, rank=rank)
         if not call.refused:
@@ -164,9 +166,10 @@ def run_calls(
                 expect_messages(function, call, number, traffic, members, what=what)
 
 
-def _compare(function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int]) -> None:
-    came = expect.mapping(value, "result", "input", "new", what=what, rank=rank)
-    _compare_result(function, call, came["result"], what=what, rank=rank, members=members)
+def _compare(function: str, call: Call, values: Mapping[int, Any], *, what: str, rank: int) -> None:
+    """values: of each rank of the group."""
+    came = expect.mapping(values[rank], "result", "input", "new", what=what, rank=rank)
+    _compare_result(function, call, of_each(values, "result"), what=what, rank=rank)
     with explained(lambda: argument_told(came["input"], came["result"]), what=what, rank=rank):
         _compare_input(came["input"], call.inputs[rank], what=what, rank=rank)
     expect.true(
@@ -189,19 +192,21 @@ def _compare_bits(value: Any, of_first: Any, first: int, *, what: str, rank: int
     )
 
 
-def _compare_result(function: str, call: Call, value: Any, *, what: str, rank: int, members: Sequence[int]) -> None:
+def _compare_result(function: str, call: Call, results: Mapping[int, Any], *, what: str, rank: int) -> None:
     compare = expect.same if call.exact else expect.close
-    expected = call.expected[rank]
+    members, value, right = list(results), results[rank], {member: call.expected[member] for member in results}
+    expected = right[rank]
     if isinstance(expected, list):
         entries = expect.sequence(value, len(expected), what=what, rank=rank)
         for number, (came, wanted) in enumerate(zip(entries, expected, strict=True)):
             entry = f"entry {number} of {what}"
             told = partial(entry_told, call, number, came, rank=rank, members=members)
-            with explained(told, what=entry, rank=rank):
+            tables = expect.by_rank(of_each(results, number), of_each(right, number))
+            with explained(told, what=entry, rank=rank), tables:
                 compare(came, wanted, what=entry, rank=rank)
         return
     told = partial(result_told, function, call, value, rank=rank, members=members)
-    with explained(told, what=what, rank=rank):
+    with explained(told, what=what, rank=rank), expect.by_rank(results, right):
         (compare if expected is not None else expect.same)(value, expected, what=what, rank=rank)
 
 

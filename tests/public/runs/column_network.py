@@ -11,6 +11,7 @@ from grader.checking.show import value_text
 from grader.world.values import ReturnedTensor
 from tests.public.oracles import tensor_parallel as oracle
 from tests.public.runs import column_slips, column_traffic, conjugate_slips
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.column_parallel import (
     Layers,
     Numbers,
@@ -67,14 +68,16 @@ def _compare_network(each: Layers, own: Numbers, came: Mapping[int, dict[str, An
             value.get("layers") is True,
             f"rank {rank}: the layers of {what} are not an nn.ModuleList of ColumnParallelLinear",
         )
-        compare_output(value["y"], expected.y, what=what, rank=rank, scale=largest(expected.y))
+        with expect.by_rank(of_each(came, "y"), dict.fromkeys(members, expected.y)):
+            compare_output(value["y"], expected.y, what=what, rank=rank, scale=largest(expected.y))
     _compare_arrivals(came, expected, what=what)
     _compare_norms(own, expected, came, activation, what=what)
-    for place, (rank, value) in enumerate(came.items()):
-        compare_parameters(value, expected, place, members, what=what, rank=rank)
+    for rank in members:
+        compare_parameters(came, expected, what=what, rank=rank)
     for place, (rank, value) in enumerate(came.items()):
         of = f"the gradient of x, through {what},"
-        gradient(value["x"], expected.x, what=of, rank=rank, slips=_unsummed(own, activation, place, members))
+        with expect.by_rank(of_each(came, "x"), dict.fromkeys(members, expected.x)):
+            gradient(value["x"], expected.x, what=of, rank=rank, slips=_unsummed(own, activation, place, members))
         if each.activation is not None:
             widths = [oracle.columns(weight, place, size).shape[-1] for weight in own.weights]
             expect.true(

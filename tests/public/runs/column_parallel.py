@@ -11,6 +11,7 @@ from grader.checking import Check, PerRank, Slip, expect
 from grader.world.operation import Spec
 from tests.public.oracles import tensor_parallel as oracle
 from tests.public.runs import column_slips, column_traffic, conjugate_slips
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.conjugates import gradient, unchanged
 
 if TYPE_CHECKING:
@@ -167,18 +168,20 @@ def _compare_linear(each: Layers, own: Numbers, came: Mapping[int, dict[str, Any
     expected = oracle.chain(own.x, own.weights, own.biases, own.upstream)
     size, members = len(came), list(came)
     gathered, copied = (each.options.get(option, True) for option in ("gather_output", "copy_input"))
-    for place, (rank, value) in enumerate(came.items()):
-        y = expected.y if gathered else oracle.columns(expected.y, place, size)
+    outputs = dict.fromkeys(members, expected.y) if gathered else owned(expected.y, members)
+    for place, rank in enumerate(members):
         wrong = column_slips.outputs(expected.y, own.biases, place, size, gathered=gathered)
-        compare_output(value["y"], y, what=what, rank=rank, scale=largest(expected.y), slips=wrong)
-    for place, (rank, value) in enumerate(came.items()):
-        compare_parameters(value, expected, place, members, what=what, rank=rank)
+        with expect.by_rank(of_each(came, "y"), outputs):
+            compare_output(came[rank]["y"], outputs[rank], what=what, rank=rank, scale=largest(expected.y), slips=wrong)
+    for rank in members:
+        compare_parameters(came, expected, what=what, rank=rank)
     parts = [_part(own, place, size) for place in range(size)]
-    for place, (rank, value) in enumerate(came.items()):
-        wanted = expected.x if copied else parts[place]
+    inputs = dict.fromkeys(members, expected.x) if copied else dict(zip(members, parts, strict=True))
+    for place, rank in enumerate(members):
         slips = column_slips.inputs(expected.x, parts, place, members, copied=copied)
         of = f"the gradient of x, through {what},"
-        gradient(value["x"], wanted, what=of, rank=rank, scale=largest(expected.x), slips=slips)
+        with expect.by_rank(of_each(came, "x"), inputs):
+            gradient(came[rank]["x"], inputs[rank], what=of, rank=rank, scale=largest(expected.x), slips=slips)
 
 
 def _part(own: Numbers, place: int, size: int) -> Tensor:
@@ -201,13 +204,21 @@ def largest(whole: Tensor) -> float:
     return float(whole.abs().max()) if whole.numel() else 0.0
 
 
-def compare_parameters(
-    value: dict[str, Any], expected: oracle.Unsplit, place: int, members: Sequence[int], *, what: str, rank: int
-) -> None:
+def owned(whole: Tensor, members: Sequence[int]) -> dict[int, Tensor]:
+    """By rank: its own columns."""
+    return {rank: oracle.columns(whole, place, len(members)) for place, rank in enumerate(members)}
+
+
+def compare_parameters(came: Mapping[int, dict[str, Any]], expected: oracle.Unsplit, *, what: str, rank: int) -> None:
+    """The gradients of the layers' parameters on one rank. came: what each rank of the group returned."""
+    members = list(came)
+    place = members.index(rank)
     for kind, wanted in (("weight", expected.weights), ("bias", expected.biases)):
-        found = expect.sequence(value[kind], len(wanted), what=f"the gradient of each {kind} of {what}", rank=rank)
-        for number, (came, whole) in enumerate(zip(found, wanted, strict=True)):
+        each = f"the gradient of each {kind} of {what}"
+        found = expect.sequence(came[rank][kind], len(wanted), what=each, rank=rank)
+        for number, (value, whole) in enumerate(zip(found, wanted, strict=True)):
             which = f"layers[{number}].{kind}" if len(expected.weights) > 1 else f"the {kind}"
-            own, of = oracle.columns(whole, place, len(members)), f"the gradient of {which}, through {what},"
+            own, of = owned(whole, members), f"the gradient of {which}, through {what},"
             slips = conjugate_slips.sliced(whole, place, members, "the right gradient")
-            gradient(came, own, what=of, rank=rank, scale=largest(whole), slips=slips)
+            with expect.by_rank(of_each(came, kind, number), own):
+                gradient(value, own[rank], what=of, rank=rank, scale=largest(whole), slips=slips)

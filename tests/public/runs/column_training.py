@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from grader.checking import Check, PerRank, Slip, expect
 from tests.public.oracles import tensor_parallel as oracle
-from tests.public.runs.column_parallel import Layers, Numbers, largest, numbers
+from tests.public.runs.by_rank import of_each
+from tests.public.runs.column_parallel import Layers, Numbers, largest, numbers, owned
 from tests.public.runs.column_slips import wrong_schemes
 from tests.public.runs.conjugates import CUT
 
@@ -39,6 +40,7 @@ def run_training(check: Check, size: int, sizes: tuple[int, ...]) -> None:
     )
     for number, after in enumerate(oracle.trained(start.weights, start.biases, batches, OPTIMIZER, "gelu")):
         step = f"step {number + 1} of training ColumnParallelMLP({list(sizes)})"
+        of_step = {rank: values[rank][number] for rank in range(size)}
         for rank in range(size):
             came = expect.mapping(values[rank][number], "loss", "weight", "bias", what=step, rank=rank)
             expect.close(came["loss"], after.loss, what=f"the loss of {step}", rank=rank, outside_autograd=False)
@@ -50,9 +52,10 @@ def run_training(check: Check, size: int, sizes: tuple[int, ...]) -> None:
             for kind, wholes in (("weight", after.weights), ("bias", after.biases)):
                 found = expect.sequence(came[kind], len(wholes), what=f"each {kind} after {step}", rank=rank)
                 for layer, (parameter, whole) in enumerate(zip(found, wholes, strict=True)):
-                    own, what = oracle.columns(whole, rank, size), f"layers[{layer}].{kind} after {step}"
+                    own, what = owned(whole, range(size)), f"layers[{layer}].{kind} after {step}"
                     slips = _after_wrong_backward(start, batches[0], kind, layer, rank, size) if number == 0 else ()
-                    expect.close(parameter, own, slips=slips, what=what, rank=rank, scale=largest(whole))
+                    with expect.by_rank(of_each(of_step, kind, layer), own):
+                        expect.close(parameter, own[rank], slips=slips, what=what, rank=rank, scale=largest(whole))
 
 
 def _after_wrong_backward(

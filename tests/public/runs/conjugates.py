@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +11,7 @@ from grader.checking import Check, CheckFailed, PerRank, Slip, expect
 from grader.world.operation import Spec
 from tests.public.oracles.tensor_parallel import columns
 from tests.public.runs import cases, column_traffic, conjugate_slips
+from tests.public.runs.by_rank import of_each
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,8 +142,9 @@ def run_uses(check: Check, size: int, function: str, uses: Sequence[Use]) -> Non
     with column_traffic.compared(check, plans):
         values = check.run(size, "tensor_parallel.use", cases=titles, function=function, uses=sent)
         for number, (use, plan) in enumerate(zip(uses, plans, strict=True)):
+            came = [values[rank][number] for rank in range(size)]
             for rank in range(size):
-                _compare(function, use, values[rank][number], size=size, what=plan.what, rank=rank)
+                _compare(function, use, came, what=plan.what, rank=rank)
 
 
 def large(check: Check, size: int, function: str) -> Use:
@@ -170,20 +173,22 @@ def _plan(function: str, use: Use, size: int) -> column_traffic.Plan:
     return column_traffic.Plan(what, group, [forward, backward])
 
 
-def _compare(function: str, use: Use, value: Any, *, size: int, what: str, rank: int) -> None:
-    own = use.member(rank)
+def _compare(function: str, use: Use, values: Sequence[Any], *, what: str, rank: int) -> None:
+    """values: of each rank of the world."""
+    own, value = use.member(rank), values[rank]
     if own is None:
         expect.raised(value, "ValueError", what=f"{what}, called outside the group,", rank=rank)
         return
     if use.refused:
         expect.raised(value, "ValueError", what=what, rank=rank, naming=use.naming)
-        nothing_sent(value, size=size, what=what, rank=rank)
+        nothing_sent(value, size=len(values), what=what, rank=rank)
         return
     came = expect.mapping(value, "result", "gradient", "beside", "input", "new", what=what, rank=rank)
     gathers = function in GATHERS
     form: dict[str, Any] = {"contiguous": gathers, "outside_autograd": False}
     joined = conjugate_slips.gathered(use.inputs, own) if gathers else ()
-    expect.same(came["result"], use.results[own], slips=joined, what=what, rank=rank, **form)
+    with _by_rank(use, values, "result", use.results):
+        expect.same(came["result"], use.results[own], slips=joined, what=what, rank=rank, **form)
     unchanged(came["input"], use.inputs[own], what=f"the argument of {what}, after the call,", rank=rank)
     expect.true(
         came["new"] is True or not gathers,
@@ -191,11 +196,20 @@ def _compare(function: str, use: Use, value: Any, *, size: int, what: str, rank:
         expected="a tensor of its own",
     )
     through = f"the gradient through {what}"
-    gradient(came["gradient"], use.gradients[own], what=through, rank=rank, slips=_wrong_gradients(function, use, own))
+    slips = _wrong_gradients(function, use, own)
+    with _by_rank(use, values, "gradient", use.gradients):
+        gradient(came["gradient"], use.gradients[own], what=through, rank=rank, slips=slips)
     if use.beside:
         what_beside = f"the gradient of another tensor, to which the result of {what} was added,"
         with expect.helping("backward may change no gradient in place: others still need it; work on a copy"):
             gradient(came["beside"], use.upstream[own], what=what_beside, rank=rank)
+
+
+def _by_rank(use: Use, values: Sequence[Any], kind: str, expected: Sequence[Tensor]) -> AbstractContextManager[None]:
+    """`expect.by_rank` of the group's ranks. expected: by rank in the group."""
+    members = range(len(values)) if use.group is None else use.group
+    came = of_each({rank: values[rank] for rank in members}, kind)
+    return expect.by_rank(came, dict(zip(members, expected, strict=True)))
 
 
 def _wrong_gradients(function: str, use: Use, own: int) -> Iterator[Slip]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from grader.checking import Check, PerRank, expect
 from tests.public.oracles import collectives_bonus as oracle
 from tests.public.runs import cases
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.origins import Source, moved
 from tests.public.runs.row_traffic import expect_rows
 from tests.public.runs.told import UNWRITTEN, Told, explained, hinting, tensor_of
@@ -92,9 +93,11 @@ def run_dispatches(
             else:
                 received, wanted = came.get("received"), right[rank]
                 tell = partial(_received_told, received, wanted, call)
-                with explained(tell, what=call.title, rank=rank):
-                    expect.same(received, wanted, what=f"the received rows of {call.title}", rank=rank)
                 members = next(ranks for ranks in _groups_of(call, groups, everyone) if rank in ranks)
+                all_came = of_each({member: values[member][number] for member in members}, "received")
+                tables = expect.by_rank(all_came, {member: right[member] for member in members})
+                with explained(tell, what=call.title, rank=rank), tables:
+                    expect.same(received, wanted, what=f"the received rows of {call.title}", rank=rank)
                 counts, row_bytes = _counts(call, members), _row_bytes(call.rows[rank])
                 expect_rows(traffic, number, members, counts, row_bytes, what=call.title, rank=rank)
             expect.true(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from grader.checking import Check, Slip, expect
 from tests.public.oracles.tensor_parallel import columns
 from tests.public.runs import cases, column_traffic
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.conjugate_slips import OWN
 from tests.public.runs.conjugates import nothing_sent, unchanged
 
@@ -82,8 +83,9 @@ def run_loads(check: Check, size: int, loads: Sequence[Loads]) -> None:
             held = each.masters[0]
             for one in each.masters:
                 held = held if one.refused else one
+                came = [values[rank][number] for rank in range(size)]
                 for rank in range(size):
-                    _compare(one, held, values[rank][number], size=size, what=named[number], rank=rank)
+                    _compare(one, held, came, what=named[number], rank=rank)
                 number += 1
 
 
@@ -93,20 +95,23 @@ def _others(whole: Tensor, rank: int, size: int) -> Iterator[Slip]:
         yield Slip(gave, OWN, columns(whole, other, size))
 
 
-def _compare(one: Master, held: Master, value: Any, *, size: int, what: str, rank: int) -> None:
+def _compare(one: Master, held: Master, values: Sequence[Any], *, what: str, rank: int) -> None:
+    """values: of each rank."""
+    size = len(values)
     parts = ("weight", "bias", "same objects", "own memory", "masters", "sum")
-    came = expect.mapping(value, *parts, what=what, rank=rank)
+    came = expect.mapping(values[rank], *parts, what=what, rank=rank)
     if one.refused:
         expect.raised(came, "ValueError", what=what, rank=rank, naming=one.naming)
         nothing_sent(came, size=size, what=what, rank=rank)
     for name, whole in (("weight", held.weight), ("bias", held.bias)):
         of = f"the {name} after {what}" + (", which is refused and changes nothing," if one.refused else "")
-        own = None if whole is None else columns(whole, rank, size)
-        if whole is None or own is None:
-            expect.same(came[name], own, what=of, rank=rank, contiguous=False, outside_autograd=False)
+        if whole is None:
+            expect.same(came[name], None, what=of, rank=rank, contiguous=False, outside_autograd=False)
             continue
         form: dict[str, Any] = {"contiguous": False, "outside_autograd": False}
-        expect.same(came[name], own, slips=_others(whole, rank, size), what=of, rank=rank, **form)
+        own = {member: columns(whole, member, size) for member in range(size)}
+        with expect.by_rank(of_each(dict(enumerate(values)), name), own):
+            expect.same(came[name], own[rank], slips=_others(whole, rank, size), what=of, rank=rank, **form)
     if one.refused:
         return
     expect.true(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from grader.checking import Check, PerRank, expect
 from tests.public.oracles import collectives_bonus as oracle
 from tests.public.runs import moment_slips
+from tests.public.runs.by_rank import of_each
 from tests.public.runs.told import explained
 from tests.public.runs.traffic import Traffic, listed
 
@@ -66,7 +67,8 @@ def run_moments(check: Check, world_size: int, calls: Sequence[Moments], groups:
                 if call.alone:
                     traffic.expect_none(rank, number, what=call.title, given=True)
             else:
-                _compare(value, call, members, rank=rank)
+                came = {member: values[member][number] for member in members}
+                _compare(came, call, rank=rank)
                 _expect_one_all_reduce(traffic, number, members, what=call.title, rank=rank)
             after = f"the argument of {call.title}, after the call,"
             expect.same(
@@ -77,15 +79,20 @@ def run_moments(check: Check, world_size: int, calls: Sequence[Moments], groups:
             _compare_bits([values[rank][number]["value"] for rank in everyone], what=call.title)
 
 
-def _compare(value: dict[str, Any], call: Moments, members: Sequence[int], *, rank: int) -> None:
+def _compare(values: Mapping[int, Any], call: Moments, *, rank: int) -> None:
+    """values: of each rank of the group."""
+    members, value = list(values), values[rank]
     tensors = [call.tensors[member] for member in members]
     came = expect.sequence(value.get("value"), 2, kind=tuple, what=call.title, rank=rank)
     wanted = oracle.mean_and_variance(tensors)
     slips = moment_slips.slips(call.tensors, members, members.index(rank))
-    for name, one, right, wrong in zip(("mean", "variance"), came, wanted, slips, strict=True):
+    for place, (one, right, wrong) in enumerate(zip(came, wanted, slips, strict=True)):
+        name = ("mean", "variance")[place]
+        tables = expect.by_rank(of_each(values, "value", place), dict.fromkeys(members, right))
         what = f"the {name} of {call.title}"
         helping = expect.helping(moment_slips.CANCELS if abs(float(wanted[0])) > 1e7 else "")
-        with explained(partial(moment_slips.not_a_number, one, tensors), what=what, rank=rank), helping:
+        told = partial(moment_slips.not_a_number, one, tensors)
+        with explained(told, what=what, rank=rank), helping, tables:
             expect.close(one, right, rtol=RTOL, what=what, rank=rank, slips=wrong)
 
 

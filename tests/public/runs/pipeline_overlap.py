@@ -79,9 +79,14 @@ def held_behind(phase: str, size: int, m: int) -> list[Hold]:
     ]
 
 
+MAX_STEPS = 50  # for one microbatch: ten will do, and each is compared with all before it
+
+
 def compare_overlap(account: Account) -> None:
     """What a stage may not do with overlap=True, in the order in which it did it."""
     m = account.pipeline.num_microbatches
+    if len(account.steps) > MAX_STEPS * (m + 1):
+        raise account.failed(f"takes {len(account.steps)} steps for {m} microbatches", help=AFTER)
     for number, step in enumerate(account.steps):
         before = account.steps[:number]
         kind, k = step.action

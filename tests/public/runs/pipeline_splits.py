@@ -35,10 +35,13 @@ def _split(value: Sequence[Any], right: Sequence[range]) -> str:
     """What is wrong with the ranges: "leaves out layer 6"."""
     try:
         found = [range(*each["range"]) for each in value]
+        longest = max(map(len, found), default=0)
     except (TypeError, KeyError, ValueError):
         return "does not give ranges"
+    except OverflowError:
+        return "does not give the ranges of the uneven rule"
     num_layers = right[-1].stop
-    if any(len(each) > num_layers for each in found):
+    if longest > num_layers:
         return "does not give the ranges of the uneven rule"
     held = [layer for each in found for layer in each]
     missing = [str(layer) for layer in range(num_layers) if layer not in held]

@@ -64,12 +64,12 @@ class _Look:
 
     def _compare_parameter(self, rank: int, name: str) -> None:
         of_name = f"the parameter '{name}' itself, which no optimizer has touched ({self._what}),"
-        wanted = self._expected.parameters[rank][name]
         came = {one: by_name[name] for one, by_name in self._parameters.items()}
-        with expect.helping(AS_IT_WAS):
+        right = {one: by_name[name] for one, by_name in self._expected.parameters.items()}
+        with expect.helping(AS_IT_WAS), expect.by_rank(came, right):
             expect.same(
-                self._parameters[rank][name],
-                wanted,
+                came[rank],
+                right[rank],
                 what=of_name,
                 rank=rank,
                 contiguous=False,
@@ -98,7 +98,9 @@ class _Look:
         if wanted is not None and came is None:
             raise CheckFailed(f"rank {rank}: {of_name} is None", expected=value_text(wanted), help=NO_NONE)
         if wanted is not None:
-            with expect.helping(ORIGIN):
+            by_rank = {one: by_name[name] for one, by_name in self._gradients.items()}
+            right = {one: by_name[name] for one, by_name in self._expected.by_rank.items()}
+            with expect.helping(ORIGIN), expect.by_rank(by_rank, right):
                 slips = lambda: self._slips(rank, name)  # noqa: E731  it is asked only where the value is wrong
                 expect.close(came, wanted, what=of_name, rank=rank, contiguous=False, slips=slips)
         elif came is not None and name not in self._expected.trainable:
