@@ -203,13 +203,13 @@ def helping(text: str) -> Iterator[None]:
 def by_rank(came: Mapping[int, Any], expected: Mapping[int, Any]) -> Iterator[None]:
     """Where numbers that fail inside are wrong, those of all ranks are shown: a table of each, by rank.
 
-    came, expected: of the ranks that the comparison is about; of one rank alone there is no table. What came is not
-    looked at before something fails.
+    came, expected: of the ranks that the comparison is about, which may be one. What came is not looked at before
+    something fails.
     """
     try:
         yield
     except CheckFailed as failed:
-        if failed.wrong_values and len(expected) > 1:
+        if failed.wrong_values:
             actual, wanted = rank_tables(came, expected)
             failed.explanation = replace(failed.explanation, expected=wanted, actual=actual)
         raise

@@ -77,16 +77,16 @@ class _Table:
         return [_number(number, view.digits) for number in shown]
 
     def text(self, view: _View) -> str:
-        since = f", from its element {view.start} on" if view.start else ""
-        head = [self.common + since] if self.common else []
-        return "\n".join([*head, *(self.label(rank) + self._row(rank, view) for rank in self.values)])
+        head = ", ".join(part for part in (self.common, f"from element {view.start} on" if view.start else "") if part)
+        rows = [self.label(rank) + self._row(rank, view) for rank in self.values]
+        return "\n".join([head, *rows] if head else rows)
 
     def _row(self, rank: int, view: _View) -> str:
         tensor = self.tensors.get(rank)
         if tensor is None:
             return printable(value_text(self.values[rank]), WIDTH - len(MORE) - len(self.label(rank)))
-        if not tensor.numel():
-            return "no elements"
+        if tensor.numel() <= view.start:
+            return "no more elements" if view.start else "no elements"
         more = MORE if tensor.numel() > view.start + view.count else ""
         return " ".join(f"{number:>{view.width}}" for number in self.numbers(rank, view)) + more
 

@@ -17,9 +17,9 @@ ROOTED = frozenset({"reduce", "gather"})
 def suspects(trace: Trace, submitted: Submitted, *, read_too_early: bool) -> list[str]:
     """At most a few lines of text, each about one operation of the submission.
 
-    Collectives that met from different lines (two of the same shape in another order give wrong sums and nothing
-    else); results that only the root has, where other ranks go on; and, if NaN was read (`read_too_early`), where
-    asynchronous operations were issued and waited for.
+    Operations that met across two calls, of which one rank has left one out; collectives that met from different lines
+    (two of the same shape in another order give wrong sums and nothing else); results that only the root has, where
+    other ranks go on; and, if NaN was read (`read_too_early`), where asynchronous operations were issued and awaited.
     """
     lines = submitted.source.decode("utf-8", errors="replace").splitlines()
 
@@ -30,7 +30,12 @@ def suspects(trace: Trace, submitted: Submitted, *, read_too_early: bool) -> lis
     def is_own(operation: Operation) -> bool:
         return operation.place.file == submitted.file_name and operation.place.asker == "submission"
 
-    found = chain(_waits(trace) if read_too_early else (), _met_from_two_lines(trace), _on_the_root_alone(trace))
+    found = chain(
+        _waits(trace) if read_too_early else (),
+        _met_from_two_calls(trace),
+        _met_from_two_lines(trace),
+        _on_the_root_alone(trace),
+    )
     told: dict[str, None] = {}
     seen: set[tuple[int, int]] = set()
     for words, first, more, second in found:
@@ -44,6 +49,15 @@ def suspects(trace: Trace, submitted: Submitted, *, read_too_early: bool) -> lis
 
 
 _Found = Iterator[tuple[str, Operation, str, Place]]  # words, an operation, more words, and a second place
+
+
+def _met_from_two_calls(trace: Trace) -> _Found:
+    for operations in trace.met:
+        behind = min(operations, key=lambda one: one.case)
+        for other in operations:
+            if other.case > behind.case:
+                more = f"\n  met that of rank {other.rank} in a later call (rank {other.rank} has left one out) at"
+                yield f"{short(behind)} of rank {behind.rank} at", behind, more, other.place
 
 
 def _met_from_two_lines(trace: Trace) -> _Found:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch.gradebook import Book, Graded
+from grader.checking.folding import folded
 from grader.checking.spec import MODULES, CheckSpec
 from grader.checking.verdict import Explanation, Status, Verdict
-from grader.checking.folding import folded
 from grader.report.escape import one_line, plain
 from grader.report.scores import Tally, score, tally, undecided
 

@@ -14,11 +14,31 @@ REDUCING = frozenset(
     }
 )
 EVERY_GROUP = "every rank must call new_group for every group, in the same order, also for groups that it is not in"
+LEFT_OUT = (
+    "count the operations of this call on both ranks: does the rank that has gone on leave a loop too early, or "
+    "return before one, or does the other do one too many?"
+)
+# What grader.given calls, by what it is called for: a student has written the name on the right.
+GIVEN = {
+    "broadcast": "broadcast_spec",
+    "all_gather_into_tensor": "exchange_sizes",
+    "all_to_all_single": "exchange_counts",
+}
 PAIRWISE = frozenset({"all_to_all", "all_to_all_single"})
+
+
+def called(operation: Operation) -> str:
+    """The operation's name in words of the submission: "exchange_sizes of grader.given" for the collective in there."""
+    name, asker = operation.name, operation.place.asker
+    if asker == "given" and name in GIVEN:
+        return f"{GIVEN[name]} of grader.given"
+    return f"{name} of the check's own" if asker == "program" and name not in ("send", "recv", "new_group") else name
 
 
 def describe(operation: Operation) -> str:
     """The operation in a few words: "all_reduce of float32 (4,)", "recv from rank 1 of float32 (2, 3), tag 7"."""
+    if called(operation) != operation.name:
+        return called(operation)
     specs = operation.reads or operation.writes
     one = f" of {specs[0]}" if specs else ""
     several = f" of {len(specs)} tensors, the first {specs[0]}" if len(specs) > 1 else one
@@ -49,7 +69,7 @@ def short(operation: Operation) -> str:
         case "new_group":
             return f"the forming of the group {list(operation.group)}"
         case _:
-            return operation.name
+            return called(operation)
 
 
 def mismatch(first: Operation, second: Operation) -> Report | None:
@@ -60,6 +80,8 @@ def mismatch(first: Operation, second: Operation) -> Report | None:
     subject, of_first, of_second, help_text = told
     a, b = sorted(((first, of_first), (second, of_second)), key=lambda pair: pair[0].rank)
     of_each = f"{a[1]} on rank {a[0].rank}, {b[1]} on rank {b[0].rank}"
+    if first.name in ("send", "recv"):
+        of_each = f"rank {a[0].rank} {a[1]}, rank {b[0].rank} {b[1]}"
     sentence = f"ranks {a[0].rank} and {b[0].rank} disagree on {subject}: {of_each}"
     stands = tuple(Stand(one.rank, _calling(one), one.place, one.case) for one, _ in (a, b))
     return Report(Finding.MISMATCH, sentence, stands, help_text)
@@ -76,7 +98,8 @@ _Told = tuple[str, str, str, str]  # what they disagree on, the first's, the sec
 def _point_to_point(first: Operation, second: Operation) -> _Told | None:
     sender, receiver = (first, second) if first.name == "send" else (second, first)
     sent, expected = sender.reads[0], receiver.writes[0]
-    texts = {sender.rank: f"sends {_counted(sent)}", receiver.rank: f"receives {_counted(expected)}"}
+    told = str if sent.dtype != expected.dtype else _counted
+    texts = {sender.rank: f"sends {told(sent)}", receiver.rank: f"receives {told(expected)}"}
     if sender.rank == receiver.rank or (sent.dtype, sent.elements) == (expected.dtype, expected.elements):
         return None
     subject = "the dtype of a message" if sent.dtype != expected.dtype else "the length of a message"
@@ -85,14 +108,17 @@ def _point_to_point(first: Operation, second: Operation) -> _Told | None:
 
 
 def _counted(spec: Spec) -> str:
-    return f"{spec.elements} of {spec}" if len(spec.shape) != 1 else str(spec)
+    return f"{spec.elements} elements, {spec}" if len(spec.shape) != 1 else str(spec)
 
 
 def _collective(first: Operation, second: Operation) -> _Told | None:
     one, two = first.name, second.name
     if one != two:
-        help_text = "every rank of a group must call the same collectives in the same order"
-        return "the operation", one, two, help_text
+        help_text = (
+            "every rank of a group must call the same collectives in the same order: is one inside an `if` that only "
+            "some ranks take?"
+        )
+        return "the operation", called(first), called(second), help_text
     if one == "new_group" and first.group != second.group:
         return "the members of a new group", str(list(first.group)), str(list(second.group)), EVERY_GROUP
     if first.root != second.root:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.world.mismatch import EVERY_GROUP, describe, short
+from grader.world.mismatch import EVERY_GROUP, LEFT_OUT, called, describe, short
 from grader.world.operation import NOWHERE, Operation, Place
 from grader.world.report import Finding, Report, Stand
 
@@ -30,14 +30,18 @@ class Blocked:
     polls: bool = False
     case: int = 0
 
+    @property
+    def waits_elsewhere(self) -> bool:
+        """The operation was issued at another line than that at which the rank waits for it."""
+        return self.operation is not None and self.operation.place[:2] != self.place[:2]
+
     def doing(self, *, with_group: bool = False) -> str:
         """In a few words: "waits in recv from rank 1 of float32 (3,)"."""
         if self.operation is None or self.operation.name == "new_group":
             return self.briefly()
         verb = "asks again and again for" if self.polls else "waits in"
         group = f" in the group {list(self.operation.group)}" if with_group else ""
-        same_line = self.operation.place[:2] == self.place[:2]
-        where = "" if same_line else f" (issued at line {self.operation.place.line})"
+        where = f" (issued at line {self.operation.place.line})" if self.waits_elsewhere else ""
         return f"{verb} {describe(self.operation)}{group}{where}"
 
     def briefly(self, *, with_group: bool = False) -> str:
@@ -62,6 +66,7 @@ def deadlock(blocked: Mapping[int, Blocked], ended: Iterable[int], unmatched: Se
         or _two_counts(blocked)
         or _held(blocked, gone)
         or _waits_for_ended(blocked, gone)
+        or _gone_on(blocked)
         or _circle(blocked)
     )
     sentence, help_text, first = told
@@ -89,6 +94,7 @@ def _waits_for_ended(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | 
             for other in blocked.values()
             if other.operation is not None and other.operation.name == name and set(away) & set(other.missing)
         )
+        name = name if name == "new_group" else called(one.operation)
         who = f"{_ranks(waiting)} wait{'s' if len(waiting) == 1 else ''}"
         returned = f"{_ranks(away)} {'has' if len(away) == 1 else 'have'} returned without"
         if name == "new_group":
@@ -112,6 +118,21 @@ def _no_message(operation: Operation, away: Sequence[int]) -> tuple[str, str]:
     return f"a message that rank {away[0]} never sends: that rank has returned", help_text
 
 
+def _gone_on(blocked: Mapping[int, Blocked]) -> _Told | None:
+    """A rank that waits in vain for one that has ended this call, and waits in a later one."""
+    for one in sorted(blocked.values(), key=lambda one: (one.case, one.rank)):
+        for late in one.missing:
+            if late in blocked and late != one.rank and blocked[late].case > one.case:
+                ahead = blocked[late]
+                call = "the next call" if ahead.case == one.case + 1 else "a later call"
+                sentence = (
+                    f"rank {one.rank} {one.briefly()}, and rank {late} has gone on to {call} without it: "
+                    f"there it {ahead.briefly()}"
+                )
+                return sentence, LEFT_OUT, [one.rank, late]
+    return None
+
+
 def _circle(blocked: Mapping[int, Blocked]) -> _Told:
     """Every rank waits for one that waits, so some wait in a circle: the shortest."""
     circle = min((found for rank in sorted(blocked) if (found := _way_back(rank, blocked))), key=len, default=[])
@@ -124,12 +145,22 @@ def _circle(blocked: Mapping[int, Blocked]) -> _Told:
         sentence = f"rank {circle[0]} waits for itself: it {blocked[circle[0]].briefly()}"
     else:
         sentence = f"{_ranks(circle)} wait {'for each other' if len(circle) == 2 else 'in a circle'}: {told}"
-    if names == {"send"}:
+    issued_before = any(blocked[rank].waits_elsewhere for rank in circle)
+    if len(circle) == 1 and names <= {"send", "recv"}:
+        help_text = "a rank sends nothing to itself: leave the own rank out of the loop, and copy the own part"
+    elif names == {"send"} and issued_before:
+        help_text = "an isend is done when the other side receives: post the receives first, and wait after that"
+    elif names == {"send"}:
         help_text = "a send waits until the other side receives: let one side receive first, or use isend or a batch"
     elif names == {"recv"}:
         help_text = "each waits for the other's message: let one side send first"
     elif several_groups:
         help_text = "all ranks must use their groups in the same order; two groups of the same ranks are not one"
+    elif names & {"send", "recv"} and names - {"send", "recv", "new_group"}:
+        help_text = (
+            "a collective ends when every rank of its group has called it: is it inside an `if`, or in a loop, "
+            "that is not the same on every rank? Messages come before it on both sides, or after it on both"
+        )
     else:
         help_text = "bring the operations into one order that all ranks follow"
     return sentence, help_text, circle

@@ -54,7 +54,8 @@ FIRST_LINES = {
     "sends_are_not_waited_for": "never waits for the handle of its isend to rank",
     "group_made_by_its_members": "disagree on the members of a new group: [",
     "gather_expects_equal_lengths": "disagree on the length of a message",
-    "received_as_float32": "ranks 0 and 1 disagree on the dtype of a message: sends 24 of float64 (8, 3) on rank 0",
+    "received_as_float32": "ranks 0 and 1 disagree on the dtype of a message: rank 0 sends float64 (8, 3), rank 1 "
+    "receives float32 (8, 3)",
     "never_waits": "never waits for the handle of its asynchronous all_reduce",
     "divides_before_it_waits": "writes to the buffer of its asynchronous all_reduce before it has waited for it",
     "computes_first": "starts its all-reduce when compute() has begun, so that nothing runs beside it",

@@ -128,7 +128,8 @@ def _compare_result(pipeline: Pipeline, call: Call, value: Mapping[str, Any], *,
             pipeline.stages, call.rows_of_batch(), _target(call), loss=pipeline.loss, num_microbatches=m
         )
         slips, of = pipeline_slips.losses(right, sizes), f"the losses of {what}"
-        expect.close(value["result"], right, slips=slips, what=of, rank=rank, rtol=rtol)
+        with expect.by_rank({rank: value["result"]}, {rank: right}):
+            expect.close(value["result"], right, slips=slips, what=of, rank=rank, rtol=rtol)
         return
     output = oracle.WholeNetwork(pipeline.stages)(call.rows_of_batch()).detach()
     came = expect.tensor(value["result"], what=what, rank=rank)
@@ -145,7 +146,8 @@ def _compare_result(pipeline: Pipeline, call: Call, value: Mapping[str, Any], *,
         start = sum(sizes[:k])
         rows = replace(value["result"], tensor=came[start : start + len(piece)])
         of = f"{what}, microbatch {k} (rows {start} to {start + len(piece) - 1}),"
-        expect.close(rows, piece, slips=pipeline_slips.pieces(pieces, k), what=of, rank=rank, rtol=rtol)
+        with expect.by_rank({rank: rows}, {rank: piece}):
+            expect.close(rows, piece, slips=pipeline_slips.pieces(pieces, k), what=of, rank=rank, rtol=rtol)
 
 
 def _expected_gradients(pipeline: Pipeline, number: int) -> list[list[Tensor | None]]:
@@ -186,7 +188,8 @@ def _compare_gradients(
         held = _before(pipeline) if number == 0 else _expected_gradients(pipeline, number - 1)
         wrong = pipeline_slips.wrong_gradients(pipeline, call, held) if call.function == "train_step" else iter(())
         slips = pipeline_slips.picked(wrong, stage, place)
-        expect.close(came[place], wanted, slips=slips, what=what, rank=rank, rtol=pipeline.rtol, contiguous=False)
+        with expect.by_rank({rank: came[place]}, {rank: wanted}):
+            expect.close(came[place], wanted, slips=slips, what=what, rank=rank, rtol=pipeline.rtol, contiguous=False)
 
 
 def _missing(pipeline: Pipeline, stage: int, came: Sequence[Any], place: int, *, what: str, rank: int) -> CheckFailed:

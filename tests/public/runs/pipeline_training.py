@@ -48,7 +48,8 @@ def train(check: Check, pipeline: Pipeline) -> None:
                 what = f"layers.{name} of stage {stage} after AdamW step {step} with {pipeline.title}"
                 slips = _after_mistake(pipeline, start, stage, place) if step == 0 else ()
                 right = parameter.detach()
-                expect.close(value, right, slips=slips, what=what, rank=stage, contiguous=False)
+                with expect.by_rank({stage: value}, {stage: right}):
+                    expect.close(value, right, slips=slips, what=what, rank=stage, contiguous=False)
 
 
 def _after_mistake(pipeline: Pipeline, start: list[list[Tensor]], stage: int, place: int) -> Iterator[Slip]:
