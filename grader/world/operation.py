@@ -184,6 +184,8 @@ def refusal(operation: Operation) -> str:
     match name:
         case "send" if reads != 1:
             return "send sends one tensor"
+        case "send" if operation.peer == operation.group_rank:
+            return f"send to rank {operation.rank} by rank {operation.rank} itself: keep a copy of the piece instead"
         case "recv" if writes != 1:
             return "recv receives one tensor"
         case "broadcast" | "reduce" if operation.root is None or reads + writes < 1:

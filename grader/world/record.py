@@ -73,8 +73,9 @@ class Record:
         match head.get("event"):
             case "ready":
                 self._ready.add(rank)
-            case str(event) if event in EVENTS and rank not in self._done:
-                self._conduct(rank, head)
+            case str(event) if event in EVENTS:
+                if rank not in self._done:  # else a thread that the program has left behind; nobody waits for it
+                    self._conduct(rank, head)
             case "value" if rank in self._ready and rank not in self._done:
                 self.conductor.returned_value(rank)
                 self._bytes[rank] += len(message.blob)

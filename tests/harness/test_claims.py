@@ -75,12 +75,12 @@ def test_what_a_rank_tells_takes_no_more_room_than_there_is(bound: int, said: An
 
 
 def test_messages_that_met_leave_nothing_behind() -> None:
-    heard = conductor(1)
+    heard = conductor(2)
     for tag in range(100):
         spec = [["bool", [1]]]
-        ends = {**ISSUE, "peer": 0, "tag": tag, "reads": []}
-        heard.heard(0, {**ends, "op": "send", "s": 2 * tag, "reads": spec})
-        heard.heard(0, {**ends, "op": "recv", "s": 2 * tag + 1, "writes": spec})
+        ends = {**ISSUE, "tag": tag, "s": tag, "reads": []}
+        heard.heard(0, {**ends, "op": "send", "peer": 1, "reads": spec})
+        heard.heard(1, {**ends, "op": "recv", "peer": 0, "writes": spec})
     assert not heard._meetings._messages
 
 

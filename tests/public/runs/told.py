@@ -52,6 +52,7 @@ def explained(tell: Callable[[], Told | None], *, what: str, rank: int) -> Itera
             expected=came.expected,
             actual=came.actual,
             help=told.help or came.help,
+            wrong_values=failed.wrong_values,
         ) from None
 
 
