@@ -8,15 +8,16 @@ world is stuck, and that is known at once: each rank's messages come in its orde
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from grader.world.handles import never_met, race, unwaited
-from grader.world.meetings import Group, Meetings
+from grader.world.meetings import Meetings
 from grader.world.mismatch import mismatch
-from grader.world.operation import NOWHERE, Operation, Place, read, read_place
+from grader.world.operation import NOWHERE, Operation
+from grader.world.rank_state import RankState, Waiting
+from grader.world.reading import read, read_place
 from grader.world.report import Report, Stand
 from grader.world.trace import MAX_EVENTS, Doing, Event, Trace
 from grader.world.waiting import Blocked, deadlock
@@ -33,50 +34,6 @@ ASKING = frozenset({"form", "issue", "wait", "poll", "hold"})
 EVENTS = ASKING | {"mark", "race", "excuse"}
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """What a rank is blocked in: an operation, or a mark `name` of rank `of`."""
-
-    doing: Doing
-    place: Place
-    operation: Operation | None = None
-    of: int = 0
-    name: str = ""
-
-
-@dataclass
-class _Rank:
-    """What is known of one rank.
-
-    open:    operations whose handle it has not waited for, by seq; unstarted: those that wait for other ranks.
-    waited:  the last ones that it waited for. excused: handles that the program says nobody has to wait for.
-    held:    the rank and the mark that it is held until.
-    idle_polls: how often it was told "not yet" since a rank last did anything else.
-    threads: it had other threads when it last asked for something to wait for: where one waits, another may go on.
-    """
-
-    groups: dict[int, Group] = field(default_factory=dict)
-    open: dict[int, Operation] = field(default_factory=dict)
-    unstarted: dict[int, Operation] = field(default_factory=dict)
-    waited: deque[Operation] = field(default_factory=lambda: deque(maxlen=256))
-    excused: set[int] = field(default_factory=set)
-    marks: set[str] = field(default_factory=set)
-    marked: int = 0
-    held: tuple[int, str] | None = None
-    waiting: _Waiting | None = None
-    ended: bool = False
-    idle_polls: int = 0
-    threads: bool = False
-    next_seq: int = 0
-    forms: int = 0
-    case: int = 0
-
-    @property
-    def may_go_on(self) -> bool:
-        """Whether it can do something that nobody has to answer first."""
-        return not (self.waiting or self.ended)
-
-
 class Conductor:
     """What is known of one world. `heard` and `ended` take what comes in; `settle` follows each batch.
 
@@ -86,7 +43,7 @@ class Conductor:
     def __init__(self, size: int) -> None:
         self.report: Report | None = None
         self.outbox: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        self._ranks = [_Rank() for _ in range(size)]
+        self._ranks = [RankState() for _ in range(size)]
         self._meetings = Meetings()
         self._events: list[Event] = []
         self._met: list[tuple[Operation, ...]] = []
@@ -189,7 +146,7 @@ class Conductor:
         missing = () if group else self._meetings.missing(operation)
         self._note(Event(rank, Doing.FORM, self._ranks[rank].case, operation, missing=missing, place=place))
         if group is None:
-            self._block(rank, _Waiting(Doing.FORM, place, operation))
+            self._block(rank, Waiting(Doing.FORM, place, operation))
             return
         for member in members:
             self._ranks[member.rank].groups[member.tag] = group
@@ -212,7 +169,7 @@ class Conductor:
         if operation.is_async:
             state.open[operation.seq] = operation
         elif not met:
-            self._block(rank, _Waiting(Doing.WAIT, operation.place, operation))
+            self._block(rank, Waiting(Doing.WAIT, operation.place, operation))
         self._check(others, operation)
         self._start(met)
 
@@ -252,9 +209,9 @@ class Conductor:
         if polls and (starts or state.threads):
             self._answer(rank, operation.seq, complete=starts)
         elif not starts:
-            self._block(rank, _Waiting(doing, place, operation))
+            self._block(rank, Waiting(doing, place, operation))
 
-    def _block(self, rank: int, waiting: _Waiting) -> None:
+    def _block(self, rank: int, waiting: Waiting) -> None:
         """The rank does nothing until it is answered; one with other threads may, so it is never called stuck."""
         if not self._ranks[rank].threads:
             self._ranks[rank].waiting = waiting
@@ -311,7 +268,7 @@ class Conductor:
             self.outbox[rank].append({"do": "go_on"})
         else:
             self._ranks[rank].held = of, name
-            self._block(rank, _Waiting(Doing.HOLD, NOWHERE, of=of, name=name))
+            self._block(rank, Waiting(Doing.HOLD, NOWHERE, of=of, name=name))
 
     def _blocked(self) -> dict[int, Blocked]:
         blocked = {}

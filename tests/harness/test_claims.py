@@ -18,7 +18,8 @@ from grader.checking.submission import Submission
 from grader.world import Launcher
 from grader.world.conductor import MAX_FORMS, MAX_LENGTHS, MAX_MARKS, MAX_OPEN, Conductor
 from grader.world.failure import read_error
-from grader.world.operation import NOWHERE, read_place
+from grader.world.operation import NOWHERE
+from grader.world.reading import read_place
 from grader.world.values import MAX_DIGITS, Foreign, ReturnedTensor, ValueTreeError, decode, encode
 
 ISSUE = {"event": "issue", "g": 0, "op": "all_reduce", "reads": [["float32", [4]]], "threads": True}

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from grader.world.channel import Channel
-from grader.world.operation import ELEMENT_BYTES, REDUCE_OPS, Operation, Spec, head_of, refusal
+from grader.world.operation import ELEMENT_BYTES, REDUCE_OPS, Operation, Spec, head_of
+from grader.world.refusal import refusal
 from grader.world.traced.buffers import Private
 from grader.world.traced.places import Places
 from grader.world.traced.work import TracedWork
