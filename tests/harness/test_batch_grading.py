@@ -213,7 +213,12 @@ def started(folder: Path, *, gate: str = "gate") -> subprocess.Popen[bytes]:
         "TMPDIR": str(folder / "tmp"),
     }
     command = [sys.executable, "-m", "tests.harness.fake_grader", folder / "out", folder / "log", json.dumps(HANGING)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment)
+    # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start with them.
+    return subprocess.Popen(command, cwd=ROOT, env=environment, preexec_fn=heed_ctrl_c)
+
+
+def heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def hangs(folder: Path) -> Callable[[], bool]:
