@@ -200,6 +200,17 @@ def helping(text: str) -> Iterator[None]:
 
 
 @contextmanager
+def hinting(hints: Mapping[str, str]) -> Iterator[None]:
+    """What fails inside gets the hint of the first text that its rationale holds, if it has no help of its own."""
+    try:
+        yield
+    except CheckFailed as failed:
+        rationale = failed.explanation.rationale
+        with helping(next((hint for text, hint in hints.items() if text in rationale), "")):
+            raise
+
+
+@contextmanager
 def by_rank(came: Mapping[int, Any], expected: Mapping[int, Any]) -> Iterator[None]:
     """Where numbers that fail inside are wrong, those of all ranks are shown: a table of each, by rank.
 

@@ -12,7 +12,7 @@ from grader.checking.verdict import Status
 from grader.world import Failure, Frame, Kind, RankFailure
 from grader.world.failure import signal_name
 from grader.world.mismatch import LEFT_OUT
-from grader.world.report import Finding, Report
+from grader.world.report import Finding, Report, ranks_text
 
 MAX_WHERE = 6
 MAX_FRAMES = 3  # of a rank that raised
@@ -115,8 +115,8 @@ def _stuck(failure: Failure) -> str:
     busy = [one.rank for one in waiting if one.rank in _busy(failure)]
     others = [one.rank for one in waiting if one.rank not in busy]
     if busy and others:
-        wait = f"{_ranks(others)} wait{'s' if len(others) == 1 else ''}"
-        return f"after {failure.seconds:.0f} s {_ranks(busy)} still ran, in no operation, and {wait}"
+        wait = f"{ranks_text(others)} wait{'s' if len(others) == 1 else ''}"
+        return f"after {failure.seconds:.0f} s {ranks_text(busy)} still ran, in no operation, and {wait}"
     ranks = ", ".join(str(one.rank) for one in waiting)
     who = f"rank {ranks} had" if len(waiting) == 1 else f"ranks {ranks} had"
     return f"{who} not finished after {failure.seconds:.0f} s"
@@ -125,11 +125,6 @@ def _stuck(failure: Failure) -> str:
 def _busy(failure: Failure) -> set[int]:
     """The ranks of a stuck world that are in none of torch's operations, and not held by the check."""
     return {one.rank for one in (failure.cause, *failure.others)} - {stand.rank for stand in failure.stands}
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    *first, last = map(str, ranks)
-    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
 def _story(failure: Failure) -> str:
@@ -169,7 +164,7 @@ def _where(failure: Failure) -> str:
             lines += [f"rank {one.rank}: outside your code"] if one.phase != "import" else []
             continue
         lines += [
-            f"rank {one.rank}: {_frame_text(failure, frame)}"
+            f"rank {one.rank}: {failure.frame_text(frame)}"
             for frame in (frames[-1:] if failure.stuck else frames[-MAX_FRAMES:])
         ]
     return "\n".join(dict.fromkeys(lines))  # a recursion's line once
@@ -179,11 +174,6 @@ def _shortened(lines: list[str]) -> list[str]:
     """As many ranks as a message has room for."""
     left_out = len(lines) - MAX_WHERE
     return lines if left_out <= 0 else [*lines[:MAX_WHERE], f"(and {left_out} more ranks)"]
-
-
-def _frame_text(failure: Failure, frame: Frame) -> str:
-    text = failure.line_text(frame)
-    return f"{frame.file}:{frame.line} in {frame.function}" + (f": {text}" if text else "")
 
 
 def _help(failure: Failure, world_size: int, cases: Sequence[str]) -> str:
@@ -197,8 +187,8 @@ def _help(failure: Failure, world_size: int, cases: Sequence[str]) -> str:
         return "a rank alone has nobody to wait for: look for a loop that does not end, or a message to itself"
     if failure.stuck and _busy(failure):
         return (
-            f"no operation is waited for by {_ranks(sorted(_busy(failure)))}: look at the line shown for a loop that "
-            "does not end, or for a wait on a thread"
+            f"no operation is waited for by {ranks_text(sorted(_busy(failure)))}: look at the line shown for a loop "
+            "that does not end, or for a wait on a thread"
         )
     if failure.stuck:
         return (

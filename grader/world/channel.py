@@ -60,8 +60,6 @@ class Channel:
                     self._listening = False
                     if self._others:
                         self._state.notify_all()
-                if not data:
-                    raise Left
                 self._take(data)
 
     def obey_what_is_there(self) -> None:
@@ -73,11 +71,11 @@ class Channel:
                 data = self._line.recv(PIECE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
-            if not data:
-                raise Left
             self._take(data)
 
     def _take(self, data: bytes) -> None:
+        if not data:
+            raise Left
         for message in self._parser.feed(data):
             if "do" in message.head:
                 self.on_order(message.head)

@@ -139,13 +139,15 @@ class Failure:
         lines = self.sources.get(frame.file, [])
         return printable(lines[frame.line - 1].strip(), MAX_LINE) if 0 < frame.line <= len(lines) else ""
 
+    def frame_text(self, frame: Frame) -> str:
+        """ "pipeline_parallel.py:41 in forward: dist.recv(...)"; the line of the submission's own frames only."""
+        line = self.line_text(frame)
+        return f"{frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
+
     def stand_text(self, stand: Stand) -> str:
         """ "rank 0 waits in recv from rank 1", and below it "  pipeline_parallel.py:41 in forward: dist.recv(...)"."""
         frame = Frame(stand.place.file, stand.place.line, printable(stand.place.function, 120))
-        where = ""
-        if frame.file in self.sources:
-            line = self.line_text(frame)
-            where = f"\n  {frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
+        where = f"\n  {self.frame_text(frame)}" if frame.file in self.sources else ""
         return f"rank {stand.rank} {stand.doing}{where}"
 
     def text(self, *, everything: bool = False) -> str:
@@ -160,9 +162,7 @@ class Failure:
             return "\n".join([self.report.sentence, *map(self.stand_text, self.report.stands)])
         for failure in (self.cause, *self.others):
             parts.append(failure.headline())
-            for frame in self.frames_of(failure, everything=everything):
-                line = self.line_text(frame)
-                parts.append(f"  {frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else ""))
+            parts += [f"  {self.frame_text(frame)}" for frame in self.frames_of(failure, everything=everything)]
         return "\n".join(parts)
 
     __str__ = text

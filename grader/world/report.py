@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from grader.world.operation import Place
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """ "rank 2", "ranks 0 and 1", "ranks 0, 1 and 3"."""
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
 class Finding(StrEnum):

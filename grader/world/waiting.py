@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grader.world.mismatch import EVERY_GROUP, LEFT_OUT, called, describe, short
 from grader.world.operation import NOWHERE, Operation, Place
-from grader.world.report import Finding, Report, Stand
+from grader.world.report import Finding, Report, Stand, ranks_text
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def _waits_for_ended(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | 
             if other.operation is not None and other.operation.name == name and set(away) & set(other.missing)
         )
         name = name if name == "new_group" else called(one.operation)
-        who = f"{_ranks(waiting)} wait{'s' if len(waiting) == 1 else ''}"
-        returned = f"{_ranks(away)} {'has' if len(away) == 1 else 'have'} returned without"
+        who = f"{ranks_text(waiting)} wait{'s' if len(waiting) == 1 else ''}"
+        returned = f"{ranks_text(away)} {'has' if len(away) == 1 else 'have'} returned without"
         if name == "new_group":
             group = list(one.operation.group)
             return f"{who} for the group {group} to be formed: {returned} forming it", EVERY_GROUP, waiting
@@ -144,7 +144,7 @@ def _circle(blocked: Mapping[int, Blocked]) -> _Told:
     if len(circle) == 1:
         sentence = f"rank {circle[0]} waits for itself: it {blocked[circle[0]].briefly()}"
     else:
-        sentence = f"{_ranks(circle)} wait {'for each other' if len(circle) == 2 else 'in a circle'}: {told}"
+        sentence = f"{ranks_text(circle)} wait {'for each other' if len(circle) == 2 else 'in a circle'}: {told}"
     issued_before = any(blocked[rank].waits_elsewhere for rank in circle)
     if len(circle) == 1 and names <= {"send", "recv"}:
         help_text = "a rank sends nothing to itself: leave the own rank out of the loop, and copy the own part"
@@ -239,8 +239,3 @@ def _held(blocked: Mapping[int, Blocked], gone: set[int]) -> _Told | None:
             )
             return sentence, "issue the operation with async_op=True and wait for its handle later", [late]
     return None
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    *first, last = map(str, ranks)
-    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from grader.world.channel import Channel
@@ -17,9 +16,7 @@ from grader.world.operation import ELEMENT_BYTES, REDUCE_OPS, Operation, Spec, h
 from grader.world.refusal import refusal
 from grader.world.traced.buffers import Private
 from grader.world.traced.places import Places
-from grader.world.traced.work import TracedWork
-
-Start = Callable[[Callable[[Any], Any], int | None], dist.Work | None]
+from grader.world.traced.work import Start, TracedWork
 
 
 class Tracer:
@@ -67,16 +64,7 @@ class Tracer:
         Raises RuntimeError for tensors that are not contiguous, for what gloo does not have, for a rank that the group
         does not have, and for another number of tensors than it needs.
         """
-        for tensor in (*reads, *writes):
-            if not tensor.is_contiguous():
-                raise RuntimeError(_not_contiguous(name, tensor))
-            if tensor.is_conj() or tensor.is_neg():
-                raise RuntimeError(f"{name} got a view that torch conjugates or negates when read: clone() it first")
-        reduce_op = fields.get("reduce_op", "")
-        if reduce_op and reduce_op not in REDUCE_OPS:
-            raise RuntimeError(f"{name} with {reduce_op} is not there on a CPU; it has {', '.join(REDUCE_OPS)}")
-        if reduce_op == "AVG" and any(not (one.is_floating_point() or one.is_complex()) for one in reads):
-            raise RuntimeError(f"{name} with AVG divides, and {reads[0].dtype} has no fractions: use floats, or SUM")
+        _refuse_tensors(name, reads, writes, fields.get("reduce_op", ""))
         of_reads, of_writes = told or ([spec_of(one) for one in reads], [spec_of(one) for one in writes])
         number, ranks = group
         place = self._places.caller()
@@ -174,6 +162,19 @@ def _name_of(dtype: torch.dtype) -> str:
     if name not in ELEMENT_BYTES:
         raise RuntimeError(f"tensors of {dtype} cannot be sent")
     return name
+
+
+def _refuse_tensors(name: str, reads: Sequence[Tensor], writes: Sequence[Tensor], reduce_op: str) -> None:
+    """Raises RuntimeError where a tensor lies in memory as gloo cannot send it, or has no such reduction."""
+    for tensor in (*reads, *writes):
+        if not tensor.is_contiguous():
+            raise RuntimeError(_not_contiguous(name, tensor))
+        if tensor.is_conj() or tensor.is_neg():
+            raise RuntimeError(f"{name} got a view that torch conjugates or negates when read: clone() it first")
+    if reduce_op and reduce_op not in REDUCE_OPS:
+        raise RuntimeError(f"{name} with {reduce_op} is not there on a CPU; it has {', '.join(REDUCE_OPS)}")
+    if reduce_op == "AVG" and any(not (one.is_floating_point() or one.is_complex()) for one in reads):
+        raise RuntimeError(f"{name} with AVG divides, and {reads[0].dtype} has no fractions: use floats, or SUM")
 
 
 def _not_contiguous(name: str, tensor: Tensor) -> str:

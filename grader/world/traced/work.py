@@ -19,6 +19,9 @@ from grader.world.traced.futures import TracedFuture
 if TYPE_CHECKING:
     from grader.world.traced.tracer import Tracer
 
+# Asks gloo for the operation, given what puts the buffers to use in place of the caller's, and a message's sender.
+Start = Callable[[Callable[[Any], Any], int | None], dist.Work | None]
+
 
 class TracedWork(dist.Work):
     """An operation that was issued.
@@ -33,7 +36,7 @@ class TracedWork(dist.Work):
         self,
         tracer: Tracer,
         seq: int,
-        start: Callable[[Callable[[Any], Any], int | None], dist.Work | None],
+        start: Start,
         outputs: Sequence[Tensor],
         private: Private | None,
     ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from grader.checking import CheckFailed
 from grader.world import Doing, Event
 from grader.world.operation import POINT_TO_POINT, Operation
+from grader.world.report import ranks_text
 from tests.public.oracles.collectives_traffic import HEADER_BYTES, ONE_WAY, RINGS, Bounds, bounds, num_bytes
 from tests.public.runs.traffic import Traffic, listed, places, received_bytes
 
@@ -82,7 +83,7 @@ def _expect_neighbours(
             f"rank {rank}: {what} sends to rank {beyond[0]}, which is not its neighbour in the ring"
             if hub is None
             else f"rank {hub}: {what} {through}",
-            expected=f"rank {rank} sends to {_ranks(neighbours)} only: ranks {list(members)} in a ring",
+            expected=f"rank {rank} sends to {ranks_text(neighbours)} only: ranks {list(members)} in a ring",
             actual=_table(issued),
             where=places([one for one in issued[rank] if one.peer_rank in beyond and _sends(one)]),
             help=f"one rank is a bottleneck that a ring has not. {RING.capitalize()}" if hub is not None else RING,
@@ -227,7 +228,3 @@ def _sends_of(operations: Sequence[Operation]) -> str:
         if _sends(one) and one.peer_rank is not None:
             sent[one.peer_rank] += one.num_bytes
     return ", ".join(f"{count} bytes to rank {peer}" for peer, count in sorted(sent.items())) or "nothing"
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {' and '.join(map(str, ranks))}"

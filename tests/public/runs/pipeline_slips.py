@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
-from grader.checking import CheckFailed, Slip, expect
+from grader.checking import Slip, expect
 from tests.public.oracles import pipeline_parallel as oracle
 
 if TYPE_CHECKING:
@@ -40,16 +40,9 @@ HINTS = {
 }
 
 
-@contextmanager
-def hinting() -> Iterator[None]:
+def hinting() -> AbstractContextManager[None]:
     """An error of a world gets a hint where it has a frequent cause that it does not tell."""
-    try:
-        yield
-    except CheckFailed as failed:
-        rationale = failed.explanation.rationale
-        hint = next((hint for text, hint in HINTS.items() if text in rationale), "")
-        with expect.helping(hint):
-            raise
+    return expect.hinting(HINTS)
 
 
 class WrongGradients(NamedTuple):

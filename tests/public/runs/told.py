@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,18 +56,9 @@ def explained(tell: Callable[[], Told | None], *, what: str, rank: int) -> Itera
         ) from None
 
 
-@contextmanager
-def hinting() -> Iterator[None]:
+def hinting() -> AbstractContextManager[None]:
     """A world that failed gets a hint where torch's error has a frequent cause that it does not tell."""
-    try:
-        yield
-    except CheckFailed as failed:
-        rationale = failed.explanation.rationale
-        hint = next((hint for text, hint in HINTS.items() if text in rationale), None)
-        if hint is None:
-            raise
-        with expect.helping(hint):
-            raise
+    return expect.hinting(HINTS)
 
 
 def number_told(value: Any, guesses: Sequence[tuple[float, Told]]) -> Told | None:
