@@ -81,8 +81,14 @@ class Check:
 
     @property
     def trace(self) -> Trace:
-        """What the ranks of the world that ran last asked of their groups."""
-        return self.ran[-1].trace
+        """What the ranks of the world that ran last asked of their groups. CheckFailed where some was not kept."""
+        trace = self.ran[-1].trace
+        if not trace.complete:
+            raise CheckFailed(
+                "the ranks asked their groups for more operations than can be counted",
+                help="is a tensor sent element by element, or is there a loop that asks again and again?",
+            )
+        return trace
 
     def generator(self, *path: object) -> torch.Generator:
         """A generator of random numbers for this check's seed and `path`, e.g. (world_size, "weights")."""

@@ -99,7 +99,7 @@ def _point_at_suspects(failed: CheckFailed, check: Check, grading: Grading) -> N
     if not failed.wrong_values or explanation.where or not check.ran or check.ran[-1].failure is not None:
         return
     submitted = grading.submission.module(check.spec.module)
-    lines = suspects(check.trace, submitted, read_too_early="NaN" in explanation.help)
+    lines = suspects(check.ran[-1].trace, submitted, read_too_early="NaN" in explanation.help)
     failed.explanation = replace(explanation, where="\n".join(lines))
 
 

@@ -76,8 +76,6 @@ def compared(check: Check, plans: Sequence[Plan]) -> Iterator[None]:
         if check.ran and check.ran[-1].failure is not None:
             _explain(check, check.ran[-1].failure, plans, failed)
         raise
-    if not check.trace.complete:
-        raise CheckFailed("the ranks did more operations than can be counted", help="look for a loop that never ends")
     for case, plan in enumerate(plans):
         _compare(check, case, plan)
 

@@ -58,15 +58,6 @@ def _expect_messages_alone(operations: Sequence[Operation], *, what: str, rank: 
             where=places(others),
             help="the collectives of torch.distributed are what you build here; use messages",
         )
-    to_itself = [one for one in operations if one.name == "send" and one.peer_rank == rank]
-    if to_itself:
-        raise CheckFailed(
-            f"rank {rank}: {what} sends a message to itself",
-            expected="messages to other ranks only",
-            actual=listed(operations),
-            where=places(to_itself),
-            help="what stays on this rank is copied, not sent",
-        )
 
 
 def _expect_neighbours(

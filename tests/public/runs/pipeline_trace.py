@@ -114,9 +114,7 @@ class Account:
 
 
 def unread(check: Check, pipelines: Sequence[Pipeline]) -> Iterator[tuple[Account, Trace]]:
-    """For each call and stage an account without steps, and the events. Raises CheckFailed if some were lost."""
-    if not check.trace.complete:
-        raise CheckFailed("the ranks did more operations than can be counted", help="look for a loop that never ends")
+    """For each call and stage an account without steps, and the events."""
     calls = [(pipeline, call) for pipeline in pipelines for call in pipeline.calls]
     for number, (pipeline, call) in enumerate(calls):
         for stage in range(len(pipeline.stages)):
