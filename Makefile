@@ -4,7 +4,11 @@ BIN := .venv/bin
 # For two cores: some tests wait for a deadline, and a third process finds work meanwhile.
 JOBS ?= 3
 
-.PHONY: setup demo test bench mistakes lint handouts stubs samples picture clean
+# What tests need from Debian; says in one line what will not run where it cannot be installed.
+debian:
+	@sh tests/debian_packages.sh
+
+.PHONY: debian setup demo test bench mistakes lint handouts stubs samples picture clean
 
 setup: .venv/ready samples
 
@@ -25,11 +29,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m grader.handout stubs --check
-	$(BIN)/python -m grader.handout pages --check
+	$(BIN)/grader handout check
 
-test: setup lint
-	$(BIN)/pytest tests/harness tests/public tests/hidden -q -n $(JOBS) --submission reference
+test: setup debian lint
+	$(BIN)/pytest tests/harness tests/browser tests/public tests/hidden -q -n $(JOBS) --submission reference
 
 bench: .venv/ready
 	$(BIN)/python -m tests.bench
@@ -38,11 +41,10 @@ mistakes: .venv/ready
 	$(BIN)/python -m tests.mistakes
 
 stubs: .venv/ready
-	$(BIN)/python -m grader.handout stubs
+	$(BIN)/grader handout stubs
 
-handouts: .venv/ready
-	$(BIN)/python -m grader.handout stubs
-	$(BIN)/python -m grader.handout pages
+handouts: stubs debian
+	$(BIN)/grader handout build
 
 picture: demo
 	$(BIN)/python docs/picture.py

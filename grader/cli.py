@@ -15,6 +15,8 @@ COMMANDS = {
     "table": "grader.report.command:table",
     "explain": "grader.report.explain_command:explain",
     "replay": "grader.batch.replay_command:replay",
+    "handout": "grader.handout.cli:handout",
+    "draw": "grader.cluster.draw_command:draw",
 }
 
 

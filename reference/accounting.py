@@ -173,7 +173,8 @@ def rows_to_hide_all_reduce(world_size: int, element_size: int, *, peak_flops: i
 
 
 # Your answers to the questions of the handout: one letter each, such as CHOICES["q1_..."] = "a". The keys are
-# q1_bus_bandwidth_factor, q2_gigabytes, q3_barrier_order, q4_links, q5_bubble and q6_zero_padding.
+# q1_bus_bandwidth_factor, q2_gigabytes, q3_barrier_order, q4_links, q5_bubble, q6_zero_padding, q7_memory and
+# q8_who_blocks; each stands on the page of its module.
 # BEGIN SOLUTION
 # STUB: CHOICES: dict[str, str] = {}
 CHOICES: dict[str, str] = {
@@ -183,6 +184,8 @@ CHOICES: dict[str, str] = {
     "q4_links": "a",
     "q5_bubble": "d",
     "q6_zero_padding": "b",
+    "q7_memory": "a",
+    "q8_who_blocks": "c",
 }
 
 

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from grader.batch.notebook import MAX_NOTEBOOK_BYTES, with_notebooks
 from grader.batch.submission import MAX_ENTRIES, MAX_FILE_BYTES, Contents, is_ignored, quoted, select
 
 # zipfile builds an object per member before anything can be counted: about twenty bytes of memory per byte.
@@ -29,7 +30,7 @@ BROKEN = (
 
 
 def read_zip(path: Path) -> Contents:
-    """The module files in the archive. What is wrong with it is said in the notes, never raised."""
+    """The module files in the archive and its notebooks. What is wrong with it is said in the notes, never raised."""
     try:
         size = path.stat().st_size
         if size == 0:
@@ -81,14 +82,19 @@ def _read(archive: zipfile.ZipFile) -> Contents:
     if twice:
         notes.append(f"more than once in the archive, the last one counts: {quoted(twice)}")
     chosen, remarks = select(found)
-    notes += remarks
     files: dict[str, bytes] = {}
+    unread: list[str] = []
     for name, path in chosen.items():
-        try:
-            files[name] = _extract(archive, found[path])
-        except BROKEN as error:
-            notes.append(f"{name} cannot be read: {_reason(error)}")
-    return Contents(files, tuple(notes))
+        data = _take(archive, found[path], MAX_FILE_BYTES)
+        if isinstance(data, bytes):
+            files[name] = data
+        else:
+            unread.append(f"{name} cannot be read: {data}")
+    taken = with_notebooks(
+        Contents(files, tuple(unread)), found, lambda path: _take(archive, found[path], MAX_NOTEBOOK_BYTES)
+    )
+    remarks = remarks if chosen or not taken.files else []
+    return Contents(taken.files, (*notes, *remarks, *taken.notes))
 
 
 def _is_regular(member: zipfile.ZipInfo) -> bool:
@@ -97,16 +103,24 @@ def _is_regular(member: zipfile.ZipInfo) -> bool:
     return kind in (0, stat.S_IFREG)
 
 
-def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _take(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes | str:
+    """The member's bytes, or the reason why it cannot be read."""
+    try:
+        return _extract(archive, member, limit)
+    except BROKEN as error:
+        return _reason(error)
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
     """The member's bytes. Raises one of BROKEN; the size that the archive claims is not believed."""
     if member.flag_bits & 0x1:
         raise RuntimeError("it is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise NotImplementedError(f"compression method {member.compress_type}; pack it with an ordinary zip program")
     with archive.open(member) as stream:
-        data = stream.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"it is larger than {MAX_FILE_BYTES} bytes")
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it is larger than {limit} bytes")
     return data
 
 

@@ -18,8 +18,11 @@ from grader.batch.grading import Batch, Stopped
 from grader.batch.judge import Court, PytestCommand, judge_environment
 from grader.batch.schema import GradebookError
 from grader.checking import catalog
+from grader.checking.course import read_course
+from grader.checking.selection import Selection
 from grader.report.scores import is_complete
 
+COURSE = Path("handouts/course.toml")
 DEFAULT_TESTS = (Path("tests/public"), Path("tests/hidden"))
 MARGIN_SECONDS = 120.0  # a judge keeps its budget by itself; one that does not is killed this much later
 FAULT = 3  # exit code: the grader itself failed somewhere
@@ -56,6 +59,8 @@ Example:
     show_default=True,
     help="Time for one submission; the checks that it does not reach are timeouts.",
 )
+@click.option("--course", type=PATH, help="What the course gives  [default: handouts/course.toml, if it is there]")
+@click.option("--term", type=PATH, help="A file whose values take the place of the course's, as for the handout.")
 @click.option("--tests", multiple=True, type=PATH, help="Checks to grade by  [default: tests/public tests/hidden]")
 @click.option("--fresh", is_flag=True, help="Set an earlier gradebook in the folder aside and grade all anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON instead of a table.")
@@ -65,11 +70,13 @@ def grade(
     jobs: int | None,
     jail: str,
     budget: float,
+    course: Path | None,
+    term: Path | None,
     tests: tuple[Path, ...],
     fresh: bool,
     as_json: bool,
 ) -> None:
-    """Grade every submission at SOURCE: folders and zips, or folders of them.
+    """Grade every submission at SOURCE: folders, zips and notebooks, or folders of them.
 
     Verdicts go to OUT/gradebook.db as they fall. Run again, it keeps them, and judges what is missing, what has
     changed and where the grader failed. At the end it writes OUT/gradebook.csv and, for each submission,
@@ -86,7 +93,7 @@ def grade(
     from grader.report.table import closing_text
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    found, batch = _plan(paths, out, tests, jail, budget, jobs or usable_cores(), fresh)
+    found, batch = _plan(paths, out, tests, jail, budget, jobs or usable_cores(), fresh, course, term)
     require_jail(jail)
     if jail == "none":
         console.print(NO_JAIL, style="bold red")
@@ -120,13 +127,17 @@ def _plan(
     budget: float,
     jobs: int,
     fresh: bool,
+    course: Path | None,
+    term: Path | None,
 ) -> tuple[sources.Found, Batch]:
     """Everything that can be wrong with the arguments is found here, before anything is written."""
     try:
         root = project_root()
         found = sources.find(paths, exclude=[out])
         folders = tuple(below(root, path) for path in tests) or DEFAULT_TESTS
-        checks = [listed.spec for listed in catalog.load(folders, root=root)]
+        selection = _selection(root, course, term)
+        listed = catalog.load(folders, root=root)
+        checks = [selection.applied(check.spec) for check in listed if selection.takes(check.spec)]
         digest = check_set.digest(checks, [root / folder for folder in folders])
     except (sources.SourceError, ValueError, ImportError, SyntaxError, OSError) as error:
         raise click.UsageError(str(error)) from None
@@ -134,12 +145,20 @@ def _plan(
         raise click.UsageError(f"no checks in {', '.join(map(str, folders))}")
     run = Run(os.environ.get("GRADER_RUN") or uuid.uuid4().hex, jail, budget, version("allgrade"))
     court = Court(
-        command=PytestCommand(folders, jail, budget),
+        command=PytestCommand(folders, jail, budget, selection),
         root=root,
         environment=judge_environment(os.environ, run.run),
         deadline_seconds=budget + MARGIN_SECONDS,
     )
     return found, Batch(found.submissions, checks, digest, out, court, run, jobs, fresh)
+
+
+def _selection(root: Path, course: Path | None, term: Path | None) -> Selection:
+    """Which checks the course gives: all where there is no course. Raises ValueError for a faulty file."""
+    usual = root / COURSE
+    if course is None and term is None and not usual.is_file():
+        return Selection()
+    return read_course(course if course is not None else usual, term).selection
 
 
 def require_jail(jail: str) -> None:

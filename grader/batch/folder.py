@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from grader.batch.archive import read_zip
+from grader.batch.notebook import MAX_NOTEBOOK_BYTES, with_notebooks
 from grader.batch.submission import (
     MAX_DEPTH,
     MAX_ENTRIES,
@@ -21,38 +22,52 @@ from grader.batch.submission import (
 
 
 def read_folder(folder: Path) -> Contents:
-    """The module files in the folder, or in the one archive it holds. What is wrong is said in the notes."""
+    """The module files in the folder and in its notebooks, or in the one archive it holds.
+
+    What is wrong is said in the notes.
+    """
     notes: list[str] = []
-    found = list(_walk(folder, notes))
-    special = [str(path) for path, kind in found if kind == "special" and path.name in MODULE_FILES]
+    walked = list(_walk(folder, notes))
+    special = [str(path) for path, kind in walked if kind == "special" and path.name in MODULE_FILES]
     if special:
         notes.append(f"refused, because it is a link or no plain file: {quoted(special)}")
-    plain = [path for path, kind in found if kind == "file"]
+    plain = [path for path, kind in walked if kind == "file"]
     chosen, remarks = select(plain)
     archives = [path for path in plain if path.suffix.lower() == ".zip"]
-    if not chosen and len(archives) == 1:
+    files: dict[str, bytes] = {}
+    unread: list[str] = []
+    for name, path in chosen.items():
+        data = _read(folder / path, MAX_FILE_BYTES)
+        if isinstance(data, bytes):
+            files[name] = data
+        else:
+            unread.append(f"{name} cannot be read: {data}")
+    found = with_notebooks(Contents(files, tuple(unread)), plain, lambda path: _read(folder / path, MAX_NOTEBOOK_BYTES))
+    if not chosen and not found.files and len(archives) == 1:
         inside = read_zip(folder / archives[0])
         return Contents(inside.files, (*notes, f"opened {quoted([str(archives[0])])}", *inside.notes))
-    notes += remarks
-    files: dict[str, bytes] = {}
-    for name, path in chosen.items():
-        try:
-            files[name] = read_plain(folder / path)
-        except (OSError, ValueError) as error:
-            notes.append(f"{name} cannot be read: {_reason(error)}")
-    return Contents(files, tuple(notes))
+    remarks = remarks if chosen or not found.files else []
+    return Contents(found.files, (*notes, *remarks, *found.notes))
 
 
-def read_plain(path: Path) -> bytes:
-    """A plain file's bytes. Raises ValueError if it is none or too large; never blocks at a pipe."""
+def read_plain(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """A plain file's bytes. Raises ValueError if it is none or larger than `limit`; never blocks at a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is no plain file")
-        data = stream.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"it is larger than {MAX_FILE_BYTES} bytes")
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it is larger than {limit} bytes")
     return data
+
+
+def _read(path: Path, limit: int) -> bytes | str:
+    """The file's bytes, or the reason why it cannot be read."""
+    try:
+        return read_plain(path, limit)
+    except (OSError, ValueError) as error:
+        return _reason(error)
 
 
 def _walk(folder: Path, notes: list[str]) -> Iterator[tuple[PurePosixPath, str]]:

@@ -17,6 +17,7 @@ from typing import Protocol
 from grader.batch.hearing import Hearing
 from grader.batch.pipes import Tail, pipe, reading
 from grader.batch.submission import Submission
+from grader.checking.selection import Selection
 from grader.checking.spec import CheckSpec
 from grader.checking.verdict import Verdict
 
@@ -34,11 +35,15 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class PytestCommand:
-    """The real judge: pytest with the grader's plugin, on `tests` (paths below the folder it runs in)."""
+    """The real judge: pytest with the grader's plugin, on `tests` (paths below the folder it runs in).
+
+    selection: which checks the course gives, in which worlds, for how many points.
+    """
 
     tests: tuple[Path, ...]
     jail: str
     budget_seconds: float
+    selection: Selection
 
     def __call__(self, *, staged: Path, name: str, checks: Sequence[str], verdicts: int, lifeline: int) -> list[str]:
         """See `Command`."""
@@ -53,6 +58,8 @@ class PytestCommand:
             "--checks": ",".join(checks),
         }
         flags = [word for option in options.items() for word in option]
+        for setting in self.selection.to_ini().items():
+            flags += ["-o", "=".join(setting)]
         return [sys.executable, "-m", "pytest", *tests, "-q", "-p", "no:cacheprovider", *flags]
 
 

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch.archive import read_zip
-from grader.batch.folder import read_folder
+from grader.batch.folder import read_folder, read_plain
 from grader.batch.naming import folded, safe_name, unique_name
+from grader.batch.notebook import MAX_NOTEBOOK_BYTES, SUFFIX, read_lone
 from grader.batch.submission import MODULE_FILES, Contents, Submission, is_ignored, quoted
+from grader.checking.spec import MODULES
 
 # Archives that students send instead of a zip: their submission exists, though it cannot be opened.
 OTHER_ARCHIVES = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".rar", ".7z")
+ENDINGS = (".zip", SUFFIX, *OTHER_ARCHIVES)
 
 
 class SourceError(Exception):
@@ -40,8 +43,9 @@ class Found:
 def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
     """All submissions at `sources`. A place that two sources lead to counts once; `exclude` does not count.
 
-    A folder is one submission if module files lie in it or in its folder "assignment"; otherwise each folder
-    and each archive in it is a submission, also an empty or broken one. A zip is a submission.
+    A folder is one submission if module files, or notebooks that are named like modules, lie in it or in its
+    folder "assignment" or "notebooks"; otherwise each folder, each archive and each notebook in it is a submission,
+    also an empty or broken one. A zip is a submission, and so is a notebook.
     Raises SourceError.
     """
     ignored: list[str] = []
@@ -52,7 +56,7 @@ def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
             raise SourceError(f"{source} is where the results go: it cannot be a source too")
         found = [place for place in _places(source, ignored) if place not in unwanted]
         if not found:
-            raise SourceError(f"{source} holds no submission: neither module files nor folders nor zips")
+            raise SourceError(f"{source} holds no submission: neither module files nor folders, zips or notebooks")
         places.update(dict.fromkeys(found))
     submissions: list[Submission] = []
     taken: set[str] = set()
@@ -64,27 +68,29 @@ def find(sources: Sequence[Path], *, exclude: Collection[Path] = ()) -> Found:
 
 
 def _places(source: Path, ignored: list[str]) -> Iterator[Path]:
-    """The folders and archives at one source, each of which is a submission; absolute paths.
+    """The folders, archives and notebooks at one source, each of which is a submission; absolute paths.
 
     A source may be reached by links, which staff gave; what lies in it may not be one.
     """
     try:
         whole = source.resolve(strict=True)
         if source.is_dir():
-            if _holds_modules(whole) or _holds_modules(whole / "assignment"):
+            if any(_holds_modules(whole / name) for name in ("", "assignment", "notebooks")):
                 yield whole
                 return
             for child in sorted(whole.iterdir()):
                 if is_ignored(child.name):
                     continue
-                if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", *OTHER_ARCHIVES):
+                if child.is_symlink() or child.is_dir() or child.suffix.lower() in ENDINGS:
                     yield child
                 else:
-                    ignored.append(f"{quoted([child.name])} in {source} is neither a folder nor a zip: left out")
-        elif source.is_file() and source.suffix.lower() == ".zip":
+                    ignored.append(
+                        f"{quoted([child.name])} in {source} is neither a folder nor a zip nor a notebook: left out"
+                    )
+        elif source.is_file() and source.suffix.lower() in (".zip", SUFFIX):
             yield whole
         else:
-            raise SourceError(f"{source} is neither a folder nor a zip")
+            raise SourceError(f"{source} is neither a folder nor a zip nor a notebook")
     except FileNotFoundError as error:
         raise SourceError(f"{source} does not exist") from error
     except (OSError, RuntimeError) as error:
@@ -92,7 +98,8 @@ def _places(source: Path, ignored: list[str]) -> Iterator[Path]:
 
 
 def _holds_modules(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in MODULE_FILES)
+    names = (*MODULE_FILES, *(f"{module}{SUFFIX}" for module in MODULES))
+    return any((folder / name).is_file() for name in names)
 
 
 def _take(place: Path, taken: Collection[str]) -> Submission:
@@ -108,15 +115,15 @@ def _take(place: Path, taken: Collection[str]) -> Submission:
     return Submission(name, contents.files, tuple(notes), os.fsencode(place).decode("utf-8", "backslashreplace"))
 
 
-def _stem(archive: Path) -> str:
-    """The file's name without the endings that archives have, however many ("ada.tar.gz")."""
-    while archive.suffix.lower() in (".zip", *OTHER_ARCHIVES):
-        archive = archive.with_suffix("")
-    return archive.name
+def _stem(file: Path) -> str:
+    """The file's name without the endings that archives and notebooks have, however many ("ada.tar.gz")."""
+    while file.suffix.lower() in ENDINGS:
+        file = file.with_suffix("")
+    return file.name
 
 
 def contents_of(place: Path) -> Contents:
-    """The module files of the submission at `place`, a folder or an archive, and what is wrong with it."""
+    """The module files of the submission at `place`: a folder, an archive or a notebook; and what is wrong with it."""
     try:
         if place.is_symlink():
             return Contents({}, ("it is a link: not followed",))
@@ -124,6 +131,8 @@ def contents_of(place: Path) -> Contents:
             return read_folder(place)
         if place.suffix.lower() == ".zip" and place.is_file():
             return read_zip(place)
-    except OSError as error:
-        return Contents({}, (f"it cannot be read: {error.strerror}",))
-    return Contents({}, ("it is neither a folder nor a zip: hand in a zip",))
+        if place.suffix.lower() == SUFFIX:
+            return read_lone(read_plain(place, MAX_NOTEBOOK_BYTES), place.name)
+    except (OSError, ValueError) as error:
+        return Contents({}, (f"it cannot be read: {getattr(error, 'strerror', None) or error}",))
+    return Contents({}, ("it is neither a folder nor a zip nor a notebook: hand in a zip",))

@@ -33,7 +33,7 @@ class Submission:
     name:   unique in a batch, safe as a file name and as a command-line argument.
     files:  the bytes of the module files that were there; empty if none could be read.
     notes:  sentences for staff and student: what was mended, refused or left out.
-    origin: the absolute path of the folder or archive that it came from.
+    origin: the absolute path of the folder, archive or notebook that it came from.
     """
 
     name: str

@@ -79,10 +79,15 @@ def _case(failure: Failure) -> int:
 
 
 def _unwritten(failure: Failure) -> str:
-    """The function of the stub that raised NotImplementedError first, or ""; never one that the import called."""
+    """The function of the stub that raised NotImplementedError first, or ""; never one that the import called.
+
+    Not where torch raised it, as it does for an operation that a device lacks: that line does not name the error.
+    """
     cause = failure.cause
     own = failure.frames_of(cause)
-    return own[-1].function if cause.error_type == "NotImplementedError" and cause.phase != "import" and own else ""
+    if cause.error_type != "NotImplementedError" or cause.phase == "import" or not own:
+        return ""
+    return own[-1].function if "NotImplementedError" in failure.line_text(own[-1]) else ""
 
 
 def _status(cause: RankFailure) -> Status:

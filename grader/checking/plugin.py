@@ -11,16 +11,20 @@ import sys
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from grader.checking import context, summary
+from grader.checking import context, selection, summary
 from grader.checking.catalog import ListedCheck, is_hidden
 from grader.checking.judging import judge
 from grader.checking.spec import spec_of
 from grader.checking.stream import VerdictStream
 from grader.checking.submission import Submission
+from grader.checking.todo import Todo
+from grader.checking.unwritten import unwritten_functions
 from grader.checking.verdict import Status, Verdict
 from grader.world import Jail, Launcher, NoJail
 
@@ -40,6 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--budget", type=float, default=None, help="seconds for the whole submission")
     group.addoption("--checks", default="", help="only these checks: names with commas between")
     group.addoption("--verdicts", type=int, default=None, help="a descriptor that gets a line of JSON per verdict")
+    for name, default in selection.INI.items():
+        parser.addini(name, "what of the assignment is given; `grader handout build` writes it", default=default)
     group.addoption("--lifeline", type=int, default=None, help="a descriptor at whose end this process leaves")
 
 
@@ -64,8 +70,12 @@ def _runs_checks(config: pytest.Config) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Finds the checks; refuses two of one name; keeps those that --checks names."""
+    """Finds the checks; refuses two of one name; keeps those that the course gives and that --checks names."""
     checks: dict[str, pytest.Item] = {}
+    try:
+        given = selection.from_ini({name: config.getini(name) for name in selection.INI})
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
     wanted = {name for name in config.option.checks.split(",") if name}
     unwanted = []
     for item in items:
@@ -76,8 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if name in checks:
             raise pytest.UsageError(f"two checks have the same name: {name}")
         checks[name] = item
-        item.stash[LISTED] = listed
-        if wanted and name not in wanted:
+        item.stash[LISTED] = replace(listed, spec=given.applied(listed.spec)) if given.takes(listed.spec) else listed
+        if not given.takes(listed.spec) or (wanted and name not in wanted):
             unwanted.append(item)
     missing = wanted - checks.keys()
     if missing:
@@ -106,9 +116,7 @@ class Grader:
 
     def __init__(self, config: pytest.Config) -> None:
         option = config.option
-        folder = (config.invocation_params.dir / option.submission).resolve()
-        if not folder.is_dir():
-            folder = (config.rootpath / option.submission).resolve()
+        folder = _folder(config)
         if not folder.is_dir():
             raise pytest.UsageError(f"no submission: {option.submission} is not a folder")
         self.root = config.rootpath
@@ -127,6 +135,25 @@ class Grader:
         spec = listed.spec
         seed = context.seed_of(spec.name, hidden=spec.hidden, salt=self.option.seed_salt, fixed=self.option.seed)
         return judge(listed, self.grading, seed=seed, root=self.root, shown_as=self.shown_as)
+
+
+def _folder(config: pytest.Config) -> Path:
+    """The submission's folder, from where pytest was started or else from the project's root; it may be missing."""
+    folder: Path = (config.invocation_params.dir / config.option.submission).resolve()
+    return folder if folder.is_dir() else (config.rootpath / config.option.submission).resolve()
+
+
+def _todo(config: pytest.Config) -> Todo:
+    """What the folder still asks for. Only for its owner at a terminal is its source parsed, never for a grader."""
+    option = config.option
+    if option.jail != "none" or option.verdicts is not None:
+        return Todo()
+    files = Submission.read(_folder(config)).files
+    return Todo(
+        functions={module: unwritten_functions(source) for module, source in files.items()},
+        folder=option.submission.rstrip("/"),
+        again=[] if option.submission == "assignment" else ["--submission", option.submission.rstrip("/")],
+    )
 
 
 def _jail(name: str) -> Jail:
@@ -200,12 +227,12 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return f"{status}", status[0].upper(), str(status).upper()
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The table, the failures, and the score."""
     seen = [report for reports in terminalreporter.stats.values() for report in reports]
     graded = [report.graded for report in seen if getattr(report, "graded", None) is not None]
     if graded:
-        summary.write(graded, terminalreporter)
+        summary.write(graded, terminalreporter, _todo(config))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -219,4 +246,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 if sys.platform == "win32":
-    raise pytest.UsageError("the checks need Linux; on Windows run them in WSL2 (see docs/students.md)")
+    raise pytest.UsageError("the checks need Linux; on Windows run them in WSL2 (see README.md)")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from grader.checking.folding import folded
 from grader.checking.spec import MODULES, CheckSpec
+from grader.checking.todo import Row, Todo, section
 from grader.checking.verdict import Status, Verdict
 
 WIDTH = 80
@@ -35,6 +36,7 @@ def graded(spec: CheckSpec, verdict: Verdict, place: int) -> dict[str, Any]:
         "statement": spec.statement,
         "bonus": spec.bonus,
         "hidden": spec.hidden,
+        "needs": list(spec.needs),
     }
 
 
@@ -64,8 +66,8 @@ def _labelled(label: str, text: str) -> str:
     return textwrap.indent(text, indent).replace(indent, f"{label:<{LABEL}}", 1)
 
 
-def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
-    """The whole summary of these graded checks to a terminal."""
+def write(reports: Sequence[dict[str, Any]], terminal: Terminal, todo: Todo) -> None:
+    """The whole summary of these graded checks to a terminal; `todo` is what the folder still asks for."""
     rows = [(report, Verdict.from_json(report["verdict"])) for report in reports]
     rows.sort(key=lambda row: (MODULES.index(row[0]["module"]), row[0]["hidden"], row[0]["place"]))
     terminal.write_sep("=", "points")
@@ -85,7 +87,11 @@ def write(reports: Sequence[dict[str, Any]], terminal: Terminal) -> None:
             terminal.write_line("where the ranks were, and what they printed:")
             for line in shortened(verdict.output.splitlines()):
                 terminal.write_line(f"  {line}")
-    _write_unwritten(rows, terminal)
+    unwritten = section(rows, todo)
+    if unwritten:
+        terminal.write_sep("=", "not written yet")
+    for line in unwritten:
+        terminal.write_line(line, bold=not line.startswith(" "))
     terminal.write_sep("=", score_line(rows), bold=True)
 
 
@@ -103,12 +109,15 @@ def shortened(lines: Iterable[str]) -> list[str]:
     return kept
 
 
-def _write_module(module: str, rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: Terminal) -> None:
+def _write_module(module: str, rows: Iterable[Row], terminal: Terminal) -> None:
     rows = list(rows)
     got, possible = _sum(row for row in rows if not row[0]["bonus"])
     bonus = f"{_sum(row for row in rows if row[0]['bonus'])[0]} bonus" if any(row[0]["bonus"] for row in rows) else ""
     score = f"{got} / {possible}" if possible else ""
     terminal.write_line(f"{module + '.py':<54}{bonus:>12}{score:>14}".rstrip(), bold=True)
+    if len(rows) > 1 and all(verdict.unwritten for _, verdict in rows):  # the first run is not a page of these
+        terminal.write_line(f"  {'not written':<12} all {len(rows)} checks", red=True)
+        return
     for report, verdict in rows:
         name = verdict.check.partition(".")[2] + (" (bonus)" if report["bonus"] else "")
         word = "not written" if verdict.unwritten else str(verdict.status)
@@ -116,25 +125,12 @@ def _write_module(module: str, rows: Iterable[tuple[dict[str, Any], Verdict]], t
         terminal.write_line(f"  {word:<12} {name[:50]:<51}{f'{verdict.points} / {verdict.possible}':>14}", **color)
 
 
-def _write_unwritten(rows: Iterable[tuple[dict[str, Any], Verdict]], terminal: Terminal) -> None:
-    """Functions that are not written yet: one line for each module."""
-    names: dict[str, dict[str, None]] = {}
-    for report, verdict in rows:
-        if verdict.unwritten:
-            names.setdefault(report["module"], {})[verdict.unwritten] = None
-    if names:
-        terminal.write_sep("=", "not written yet")
-    for module, functions in names.items():
-        line = f"{module}.py: {', '.join(functions)}"
-        terminal.write_line(textwrap.fill(line, WIDTH, subsequent_indent="    "))
-
-
-def _sum(rows: Iterable[tuple[dict[str, Any], Verdict]]) -> tuple[int, int]:
+def _sum(rows: Iterable[Row]) -> tuple[int, int]:
     counted = [verdict for _, verdict in rows if verdict.status is not Status.NOT_RUN]
     return sum(verdict.points for verdict in counted), sum(verdict.possible for verdict in counted)
 
 
-def score_line(rows: Sequence[tuple[dict[str, Any], Verdict]]) -> str:
+def score_line(rows: Sequence[Row]) -> str:
     """ "52 of 60 public points, 10 of 10 hidden points, 3 bonus points"; only what was run."""
     parts = []
     for hidden, word in ((False, "public"), (True, "hidden")):

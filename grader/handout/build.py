@@ -1,22 +1,46 @@
-"""What is generated and committed, as filename -> text; then written, or compared with what is there."""
+"""What is generated: the stubs, and all that students and staff get, as path -> content. Pure; `publish` writes it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment
 
-from grader.checking.spec import MODULES, CheckSpec
-from grader.handout import leaks, notebook, pages, questions, stubs, tags
+from grader.checking.catalog import ListedCheck
+from grader.checking.course import Course
+from grader.cluster.svg import Figure
+from grader.handout import facts, leaks, notebook, pages, pdf, points, questions, staff, stubs, tags
+from grader.handout.bundle import BundleFacts, plan_bundle, zip_bytes
+from grader.handout.compare import Content, as_bytes, members
 from grader.handout.contract import read_contract
+from grader.handout.messages import Messages
+from grader.handout.web.printed import print_document
+from grader.handout.web.site import Site, build_site
 
 TEMPLATES = Path("handouts/templates")
-CODE_CELLS = ("folder", "stub", "checks")  # templates/cells/NAME.py.j2
+QUESTIONS = TEMPLATES / "questions.toml"
+MESSAGES = Path("handouts/messages.json")
+FACTS = "handout.json"
+GIVEN = ("grader/given.py", "assignment/examples/hello.py", "assignment/examples/train_mlp.py")
+HARNESS = re.compile(r": [\w-]+/(grader|tests)/.*\.py$")  # members of the bundle that are the harness's own code
 
 
 class HandoutError(ValueError):
     """The sources of the handout do not fit together; the message names the place."""
+
+
+@dataclass(frozen=True)
+class Handout:
+    """All that a build makes: files for students, files for staff, and a line for each form that was left out."""
+
+    student: Mapping[str, Content]
+    staff: Mapping[str, Content]
+    left_out: tuple[str, ...]
 
 
 def plan_stubs(root: Path) -> dict[str, str]:
@@ -24,72 +48,164 @@ def plan_stubs(root: Path) -> dict[str, str]:
     return stubs.build_stubs(stubs.read_sources(root / "reference"))
 
 
-def plan_pages(root: Path, checks: Sequence[CheckSpec]) -> dict[str, str]:
-    """The files of handouts/built/, by name: index.md, and a page and a notebook for each module.
+def plan_handout(
+    root: Path,
+    course: Course,
+    listed: Sequence[ListedCheck],
+    figures: Mapping[str, Figure],
+    *,
+    before: Sequence[Mapping[str, object]] = (),
+) -> Handout:
+    """The files of built/student/ and built/staff/.
 
-    Raises HandoutError for a check that needs a name which the module's stub does not define and where a page
-    shows a line of a solution, and whatever the parts raise.
+    listed: every check there is. figures: by name, drawn already. before: the checks of the last build, for messages.
+    Raises HandoutError for a check that needs a name which the module's stub does not define and for an output that
+    shows a line of a solution; PointsError; and whatever the parts raise.
     """
+    points.require_points(course, listed, before)
     sources = stubs.read_sources(root / "reference")
     stub_texts = stubs.build_stubs(sources)
-    hidden = leaks.hidden_lines(sources)
-    course = pages.Course(
-        contracts={module: read_contract(tags.stub(sources[f"{module}.py"], f"{module}.py")) for module in MODULES},
-        checks=tuple(checks),
-        questions=_read_questions(root),
-    )
-    _refuse_unknown_names(course)
+    material = gather_material(root, course, listed, figures)
     environment = pages.template_environment(root / TEMPLATES)
-    files = {"index.md": pages.render_index(environment, course)}
-    _refuse_leaks("index.md", files["index.md"], hidden)
-    for module in MODULES:
-        page = pages.render_page(environment, course, module, notebook=False)
-        text = pages.render_page(environment, course, module, notebook=True)
-        cells = _code_cells(environment, module, stub_texts[f"{module}.py"])
-        _refuse_leaks(f"{module}.md", page, hidden)
-        _refuse_leaks(f"{module}.ipynb", "\n".join([text, *cells.values()]), hidden)
-        files[f"{module}.md"] = page
-        files[f"{module}.ipynb"] = notebook.build_notebook(module, text, cells)
-    return files
+    texts = plan_texts(environment, material)
+    site = _site(course)
+    student: dict[str, Content] = {f"{stem}.md": text for stem, text in texts.items()}
+    pictures = {name: figure.picture.svg() for name, figure in figures.items()}
+    student |= build_site(texts, site=site, root=root, figures=pictures)
+    student |= {f"figures/{name}.svg": picture for name, picture in pictures.items()}
+    student[FACTS] = facts.to_json(
+        facts.facts_of(course, material.contracts, material.checks, _given(material.questions, material.modules))
+    )
+    handout = dict(student)
+    notebooks = _notebooks(environment, material, texts, stub_texts, solved=False)
+    student |= notebooks
+    left_out = []
+    if (missing := pdf.missing()) is None:
+        plain = {name: figure.picture.plain() for name, figure in figures.items()}
+        document = print_document(texts, plain, site, root=root)
+        student["handout.pdf"] = pdf.build_pdf(document, title=site.title)
+    else:
+        left_out.append(missing)
+    student["student.zip"] = _bundle(root, course, material.modules, stub_texts, handout, notebooks)
+    _refuse_leaks(student, root, sources)
+    answers = questions.read_answers((root / QUESTIONS).read_text(encoding="utf-8"), QUESTIONS.name)
+    for_staff: dict[str, Content] = dict(staff.plan_staff(sources, answers, environment, material.modules))
+    solved = {filename: tags.solved(source, filename) for filename, source in sources.items()}
+    for_staff |= _notebooks(environment, material, texts, solved, solved=True)
+    return Handout(student, for_staff, tuple(left_out))
 
 
-def differing(files: Mapping[str, str], folder: Path) -> list[str]:
-    """The names of the files that the folder lacks or that hold something else there, in order."""
-    return [name for name, text in sorted(files.items()) if _read(folder / name) != text]
+def gather_material(
+    root: Path, course: Course, listed: Sequence[ListedCheck], figures: Mapping[str, Figure]
+) -> pages.Material:
+    """What the pages are made of, from the checkout. Raises HandoutError for a check that needs an unknown name."""
+    sources = stubs.read_sources(root / "reference")
+    selection = course.selection
+    public = {check.spec.name for check in listed if not check.spec.hidden}
+    material = pages.Material(
+        course=course,
+        contracts={
+            module: read_contract(tags.stub(sources[f"{module}.py"], f"{module}.py")) for module in selection.modules
+        },
+        checks=tuple(selection.applied(check.spec) for check in listed if selection.takes(check.spec)),
+        questions=questions.read_questions((root / QUESTIONS).read_text(encoding="utf-8"), QUESTIONS.name),
+        figures=figures,
+        messages=Messages.read((root / MESSAGES).read_text(encoding="utf-8"), MESSAGES.name, public=public),
+    )
+    _refuse_unknown_names(material)
+    return material
 
 
-def write(files: Mapping[str, str], folder: Path) -> list[str]:
-    """Writes the files that differ into the folder and returns their names."""
-    folder.mkdir(parents=True, exist_ok=True)
-    changed = differing(files, folder)
-    for name in changed:
-        (folder / name).write_text(files[name], encoding="utf-8", newline="\n")
-    return changed
+def plan_texts(environment: Environment, material: pages.Material) -> dict[str, str]:
+    """The pages as Markdown, by stem: "index" and the modules."""
+    texts = {"index": pages.render_index(environment, material)}
+    return texts | {module: pages.render_page(environment, material, module) for module in material.modules}
 
 
-def _read_questions(root: Path) -> tuple[questions.Question, ...]:
-    path = root / TEMPLATES / "choices.toml"
-    return tuple(questions.read_questions(path.read_text(encoding="utf-8"), path.name))
+def _site(course: Course) -> Site:
+    nav = [("index", "Overview"), *((module, module.replace("_", " ")) for module in course.selection.modules)]
+    return Site(title=course.title, term=course.term, nav=tuple(nav), contact=course.contact.email)
 
 
-def _code_cells(environment: Environment, module: str, stub: str) -> dict[str, str]:
+def _notebooks(
+    environment: Environment,
+    material: pages.Material,
+    texts: Mapping[str, str],
+    code: Mapping[str, str],
+    *,
+    solved: bool,
+) -> dict[str, str]:
+    """A notebook per module whose cell to write holds code["MODULE.py"]: the stub or, for staff, the solution."""
+    pictures = {name: figure.picture.plain() for name, figure in material.figures.items()}
     return {
-        name: environment.get_template(f"cells/{name}.py.j2").render(module=module, stub=stub) for name in CODE_CELLS
+        f"{module}.ipynb": notebook.module_notebook(
+            environment, module, texts[module], code[f"{module}.py"], pictures, solved=solved
+        )
+        for module in material.modules
     }
 
 
-def _refuse_unknown_names(course: pages.Course) -> None:
-    for check in course.checks:
-        defined = course.contracts[check.module].names()
+def _bundle(
+    root: Path,
+    course: Course,
+    modules: Sequence[str],
+    stub_texts: Mapping[str, str],
+    handout: Mapping[str, Content],
+    notebooks: Mapping[str, str],
+) -> bytes:
+    given = {name: text for name, text in stub_texts.items() if name.removesuffix(".py") in modules}
+
+    number = version("allgrade")
+
+    def planned(edition: str) -> dict[str, bytes]:
+        selection = course.selection
+        bundle = BundleFacts(
+            course=course.title,
+            term=course.term,
+            version=edition,
+            modules=selection.modules,
+            tier=selection.tier,
+            worlds=selection.world_sizes,
+            scale=selection.scale,
+            contact=course.contact.email,
+        )
+        return plan_bundle(root, stubs=given, handout=handout, notebooks=notebooks, facts=bundle)
+
+    return zip_bytes(planned(f"{number}+{_digest(planned(number))}"))
+
+
+def _digest(members: Mapping[str, bytes]) -> str:
+    """What names a bundle: the same for the same contents."""
+    total = hashlib.sha256()
+    for name, data in sorted(members.items()):
+        total.update(f"{name}:{len(data)}:".encode() + data)
+    return total.hexdigest()[:12]
+
+
+def _given(all_questions: Iterable[questions.Question], modules: Sequence[str]) -> list[questions.Question]:
+    return [question for question in all_questions if question.module in modules]
+
+
+def _refuse_unknown_names(material: pages.Material) -> None:
+    for check in material.checks:
+        defined = material.contracts[check.module].names()
         for name in check.needs:
             if name not in defined:
                 raise HandoutError(f"check {check.name} needs {name}, which {check.module}.py does not define")
 
 
-def _refuse_leaks(name: str, text: str, hidden: Sequence[leaks.HiddenLine]) -> None:
-    for leak in leaks.find_leaks(text, hidden):
-        raise HandoutError(f"{name} shows {leak.filename}:{leak.line}, a line of the solution: {leak.text}")
+def _refuse_leaks(files: Mapping[str, Content], root: Path, sources: Mapping[str, str]) -> None:
+    """Looks for solutions in every file and in every member of the zip."""
+    given = [(root / path).read_text(encoding="utf-8") for path in GIVEN if (root / path).is_file()]
+    lines, passages = leaks.hidden_lines(sources, given), leaks.hidden_passages(sources, given)
+    inside = {f"{name}: {member}": data for name, member, data in _members(files)}
+    for name, content in sorted({**files, **inside}.items()):
+        own_code = HARNESS.search(name) is not None
+        for leak in leaks.find_leaks(leaks.text_of(name, content), passages if own_code else lines):
+            raise HandoutError(f"{name} shows {leak.filename}:{leak.line}, a line of the solution: {leak.text}")
 
 
-def _read(path: Path) -> str | None:
-    return path.read_bytes().decode("utf-8") if path.is_file() else None
+def _members(files: Mapping[str, Content]) -> Iterator[tuple[str, str, bytes]]:
+    for name, content in files.items():
+        if name.endswith(".zip"):
+            yield from ((name, member, data) for member, data in members(as_bytes(content)).items())

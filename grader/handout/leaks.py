@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from grader.handout import tags
+from grader.handout import pdf, tags
 
 SHORTEST = 6  # tokens; a shorter line (`return result`) says nothing by itself
+
+
+PASSAGE = 3  # lines in a row
 
 
 @dataclass(frozen=True)
@@ -21,14 +27,16 @@ class HiddenLine:
     needles: tuple[str, ...]
 
 
-def hidden_lines(sources: Mapping[str, str]) -> list[HiddenLine]:
+def hidden_lines(sources: Mapping[str, str], given: Sequence[str] = ()) -> list[HiddenLine]:
     """The lines inside the blocks of `sources` (filename -> tagged source) that nobody may see. Pure.
 
     A line counts if its code or its comment has at least SHORTEST tokens (words and punctuation marks) and does not
     stand outside the blocks of any source as well. What opens a bracket at its end (`CHOICES = {`) may also stand in
     a STUB line of its block (`CHOICES = {}`): it gives nothing of the contents away. Order: by file, then line.
+
+    given: texts that students have anyway, such as grader/given.py; what stands in them is not hidden.
     """
-    open_to_all = "\n".join(_stream(tags.outside(source, filename)) for filename, source in sources.items())
+    open_to_all = _open_to_all(sources, given)
     hidden = []
     for filename, source in sorted(sources.items()):
         for block in tags.parse(source, filename):
@@ -48,10 +56,57 @@ def hidden_lines(sources: Mapping[str, str]) -> list[HiddenLine]:
     return hidden
 
 
+def hidden_passages(sources: Mapping[str, str], given: Sequence[str] = ()) -> list[HiddenLine]:
+    """Every PASSAGE lines of code in a row inside a block, as one needle: what may not stand in the harness's own code.
+
+    Two programs on one subject share single lines (`super().__init__()`) without telling each other anything; a row of
+    lines is a solution. Comments and blank lines do not part a row. Pure; see `hidden_lines`.
+    """
+    open_to_all = _open_to_all(sources, given)
+    hidden = []
+    for filename, source in sorted(sources.items()):
+        for block in tags.parse(source, filename):
+            first = block.begin + 1 + len(block.stub)
+            codes = [(line, _stream(_code_and_comment(text)[0])) for line, text in enumerate(block.solution, first)]
+            codes = [(line, code) for line, code in codes if code.strip()]
+            for start in range(len(codes) - PASSAGE + 1):
+                row = codes[start : start + PASSAGE]
+                needle = " " + "".join(code.removeprefix(" ") for _, code in row)
+                if needle.count(" ") > PASSAGE * SHORTEST and needle not in open_to_all:
+                    line = row[0][0]
+                    hidden.append(HiddenLine(filename, line, source.split("\n")[line - 1].strip(), (needle,)))
+    return hidden
+
+
+def _open_to_all(sources: Mapping[str, str], given: Sequence[str]) -> str:
+    outside = [tags.outside(source, filename) for filename, source in sources.items()]
+    return "\n".join(map(_stream, [*outside, *given]))
+
+
 def find_leaks(output: str, hidden: Sequence[HiddenLine]) -> list[HiddenLine]:
     """The hidden lines that can be read in `output`, text of any kind. Pure."""
     seen = _stream(output)
     return [line for line in hidden if any(needle in seen for needle in line.needles)]
+
+
+def text_of(name: str, content: str | bytes) -> str:
+    """What can be read in a generated file, by its kind: HTML without its tags, a notebook's cells.
+
+    Pictures, fonts and other bytes that are no text hold nothing to read. Pure.
+    """
+    suffix = PurePosixPath(name).suffix
+    if suffix == ".pdf" and isinstance(content, bytes):
+        return "\n".join(pdf.text_of(content))
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    if suffix == ".html":
+        return html.unescape(re.sub(r"<[^>]*>", "", text))
+    if suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        return "\n".join(line for cell in cells for line in ["".join(cell["source"]), ""])
+    return text
 
 
 def _stream(text: str) -> str:

@@ -140,6 +140,29 @@ def outside(source: str, filename: str) -> str:
     return "\n".join(text for line, text in enumerate(source.split("\n"), 1) if line not in hidden)
 
 
+def solved(source: str, filename: str) -> str:
+    """The source without its tags: each block is its solution, and everything else as it was. Pure.
+
+    Where a tag vanishes, the blank lines around it become as many as the larger side had.
+    Raises SourceError as `parse` does.
+    """
+    blocks = parse(source, filename)
+    tagged = {line for block in blocks for line in (*range(block.begin, block.begin + 1 + len(block.stub)), block.end)}
+    kept: list[tuple[int, str]] = []
+    allowed: int | None = None  # blank lines that may still come where a tag was; None: any number
+    for line, text in enumerate(source.split("\n"), 1):
+        if line in tagged:
+            allowed = 0
+        elif allowed is None or text.strip():
+            kept.append((line, text))
+            allowed = None
+        else:  # a blank line below a tag takes the place of one above it
+            allowed += 1
+            if allowed > _blank_count(reversed(kept)):
+                kept.append((line, text))
+    return "\n".join(text for _, text in kept).rstrip("\n") + "\n"
+
+
 def _compile(source: str, filename: str) -> None:
     try:
         ast.parse(source, filename)

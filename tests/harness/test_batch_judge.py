@@ -7,12 +7,14 @@ import json
 import os
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from grader.batch.judge import MAX_OUTPUT_BYTES, Court, PytestCommand, judge, judge_environment
 from grader.batch.submission import Submission
+from grader.checking.selection import Selection
 from grader.checking.verdict import Status, Verdict
 from tests.harness.batch_parts import CHECKS, court, part, plays
 
@@ -185,10 +187,11 @@ sys.exit(1)
 
 
 def test_the_real_command_names_the_plugins_options() -> None:
-    command = PytestCommand((Path("tests/public"), Path("tests/hidden")), "bubblewrap", 600.0)
+    command = PytestCommand((Path("tests/public"), Path("tests/hidden")), "bubblewrap", 600.0, Selection())
     words = command(staged=Path("/t/0/submission"), name="ada", checks=["a.b", "c.d"], verdicts=5, lifeline=6)
     assert words[:5] == [sys.executable, "-m", "pytest", "tests/public", "tests/hidden"]
     options = dict(zip(words[8::2], words[9::2], strict=True))
+    options.pop("-o")
     assert options == {
         "--submission": "/t/0/submission",
         "--jail": "bubblewrap",
@@ -198,6 +201,14 @@ def test_the_real_command_names_the_plugins_options() -> None:
         "--seed-salt": "ada",
         "--checks": "a.b,c.d",
     }
+
+
+def test_the_judge_is_told_what_the_course_gives() -> None:
+    selection = Selection(("benchmark",), "core", (1, 2), 3)
+    command = PytestCommand((Path("tests/public"),), "none", 600.0, selection)
+    words = command(staged=Path("/t"), name="ada", checks=["a.b"], verdicts=5, lifeline=6)
+    settings = dict(word.split("=") for flag, word in pairwise(words) if flag == "-o")
+    assert settings == selection.to_ini()
 
 
 def test_no_setting_of_another_pytest_reaches_the_judge() -> None:

@@ -68,7 +68,7 @@ def test_a_folder_of_submissions_loses_none(tmp_path: Path) -> None:
         "wrong": [],
     }
     assert all(one.notes for one in found.submissions if not one.files), "what holds nothing says why"
-    assert found.ignored == (f"'grades.csv' in {tmp_path} is neither a folder nor a zip: left out",)
+    assert found.ignored == (f"'grades.csv' in {tmp_path} is neither a folder nor a zip nor a notebook: left out",)
 
 
 def test_one_submission_by_itself(tmp_path: Path) -> None:

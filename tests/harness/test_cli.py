@@ -100,7 +100,7 @@ def test_what_was_mended_or_left_out_is_said_first(classroom: Path, capsys: pyte
     err = capsys.readouterr().err
     assert "note: _cmd: it is empty\n" in err
     assert "note: _cmd: graded under the name '_cmd', because '=cmd' is not safe as a file name\n" in err
-    assert "note: 'grades.csv' in class is neither a folder nor a zip: left out\n" in err
+    assert "note: 'grades.csv' in class is neither a folder nor a zip nor a notebook: left out\n" in err
 
 
 def test_grading_without_a_jail_is_loud(classroom: Path, capsys: pytest.CaptureFixture[str]) -> None:

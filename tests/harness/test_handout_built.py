@@ -16,7 +16,7 @@ import pytest
 from grader.checking.spec import MODULES
 
 ROOT = Path(__file__).parents[2]
-BUILT = ROOT / "handouts" / "built"
+BUILT = ROOT / "handouts" / "built" / "student"
 # Words that are for staff, and words that tell a student who is stuck that they should not be.
 UNWANTED = re.compile(r"\b(judges?|jail(ed|s)?|zygotes?|conductors?|simply|just|obvious(ly)?)\b", re.IGNORECASE)
 
@@ -92,15 +92,25 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-B", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("command", ["stubs", "pages"])
-def test_generated_files_are_what_their_sources_make(command: str):
-    result = run_python("-m", "grader.handout", command, "--check")
+def test_committed_stubs_are_what_the_reference_makes():
+    result = run_python("-m", "grader.handout", "stubs", "--check")
     assert result.returncode == 0, result.stderr
 
 
-def test_nothing_else_lies_among_the_built_pages():
-    expected = {"index.md"} | {f"{module}.{kind}" for module in MODULES for kind in ("md", "ipynb")}
-    assert {path.name for path in BUILT.iterdir()} == expected
+def test_each_module_has_its_pages_and_its_notebook():
+    names = {path.name for path in BUILT.iterdir()} - {"handout.pdf", "student.zip"}  # built, not committed
+    pages = {f"{stem}.{kind}" for stem in ("index", *MODULES) for kind in ("md", "html")}
+    assert names == pages | {f"{module}.ipynb" for module in MODULES} | {"handout.json", "assets", "figures"}
+
+
+def test_solutions_are_apart_from_what_students_get():
+    staff = BUILT.parent / "staff"
+    assert {path.name for path in BUILT.parent.iterdir()} == {"student", "staff"}
+    for module in MODULES:
+        solved = (staff / "solutions" / f"{module}.py").read_text()
+        assert "SOLUTION" not in solved
+        assert "NotImplementedError" not in solved
+        compile(solved, module, "exec")
 
 
 def test_every_function_to_write_says_what_to_do():
@@ -124,7 +134,8 @@ def test_stubs_are_clean():
 
 def test_no_unwanted_word_and_no_tag_is_in_what_students_read():
     found = {}
-    for path in [*BUILT.iterdir(), *(ROOT / "assignment" / f"{module}.py" for module in MODULES)]:
+    stubs = [ROOT / "assignment" / f"{module}.py" for module in MODULES]
+    for path in [*BUILT.glob("*.md"), *BUILT.glob("*.ipynb"), *(BUILT / "figures").iterdir(), *stubs]:
         text = path.read_text()
         assert "SOLUTION" not in text, path.name
         if words := [match[0] for match in UNWANTED.finditer(text)]:
@@ -137,7 +148,7 @@ def test_notebooks_are_valid(module: str):
     notebook = nbformat.read(BUILT / f"{module}.ipynb", as_version=4)
     nbformat.validate(notebook)
     stub = (ROOT / "assignment" / f"{module}.py").read_text().rstrip("\n")
-    assert f"%%writefile {module}.py\n{stub}" in [cell.source for cell in notebook.cells]
+    assert f"%%writefile assignment/{module}.py\n{stub}" in [cell.source for cell in notebook.cells]
 
 
 def test_links_between_the_pages_lead_somewhere():
@@ -175,7 +186,7 @@ def test_worked_examples_are_what_the_reference_computes():
     assert "3/19 of the time is idle" in page["accounting"]
     assert came["microbatches needed"] == 14
     assert "14 microbatches" in page["accounting"]
-    choices = tomllib.loads((ROOT / "handouts" / "templates" / "choices.toml").read_text())
+    choices = tomllib.loads((ROOT / "handouts" / "templates" / "questions.toml").read_text())["choices"]
     assert came["choices"] == {key: question["answer"] for key, question in choices.items()}
     _assert_gradients_are_those_of_one_process(page)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import jinja2
-import nbformat
 import pytest
 
+from grader.checking.catalog import ListedCheck
+from grader.checking.course import read_course
 from grader.checking.spec import MODULES, CheckSpec
-from grader.handout import build, pages
+from grader.cluster.svg import Figure, Picture
+from grader.handout import build, compare, leaks, pages, publish
 from grader.handout.build import HandoutError
-from grader.handout.notebook import build_notebook, split_page
-from grader.handout.questions import QuestionError, read_questions
+from grader.handout.messages import Messages
+from grader.handout.questions import QuestionError, read_answers, read_questions
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,12 +47,18 @@ class Circle:
 LIMITS: dict[str, float] = {}
 '''
 
-CHOICES = """\
-[second_letter]
+QUESTIONS = """\
+[choices.second_letter]
+module = "accounting"
 question = "Which letter is the *second* of the alphabet?"
 options = { a = "the letter A", b = "the letter B" }
 answer = "b"
 why = "Because the answer is explained in this sentence."
+
+[open.third_letter]
+module = "benchmark"
+question = "Why is there a third letter?"
+answer = "Staff alone read this one."
 """
 
 
@@ -77,17 +86,45 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / "reference" / f"{module}.py").write_text(SOURCE)
     templates = tmp_path / "handouts" / "templates"
     shutil.copytree(ROOT / "handouts" / "templates", templates)
-    (templates / "choices.toml").write_text(CHOICES)
+    (templates / "questions.toml").write_text(QUESTIONS)
+    shutil.copy(ROOT / "handouts" / "messages.json", tmp_path / "handouts")
     return tmp_path
 
 
-def test_each_module_has_a_page_and_a_notebook(root: Path):
-    files = build.plan_pages(root, CHECKS)
-    assert set(files) == {"index.md"} | {f"{module}.{kind}" for module in MODULES for kind in ("md", "ipynb")}
+class AnyFigure(dict[str, Figure]):
+    """A picture for every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Figure:
+        return Figure(name, "A caption.", f"The numbers of {name}.", Picture(10, 10, title=name, description="d"))
+
+
+def pages_of(root: Path, checks: list[CheckSpec], term: Mapping[str, object] | None = None) -> dict[str, str]:
+    """The Markdown pages of a course with these checks, and with all public checks that messages are quoted of."""
+    offer = read_course(ROOT / "handouts" / "course.toml")
+    course = offer.model_copy(update={"offer": offer.offer.model_copy(update=dict(term or {}))})
+    listed = [ListedCheck(each, print, Path("tests/public/test_x.py")) for each in checks]
+    material = build.gather_material(root, course, listed, AnyFigure())
+    material = replace(material, messages=AnyMessage({}, ()))
+    return build.plan_texts(pages.template_environment(root / "handouts" / "templates"), material)
+
+
+class AnyMessage(Messages):
+    """A line for every mistake."""
+
+    def quote(self, module: str, mutant: str) -> str:  # noqa: ARG002  the page, which has none of its own
+        return f"the first line for {mutant}"
+
+
+def test_each_module_has_a_page(root: Path):
+    assert set(pages_of(root, CHECKS)) == {"index", *MODULES}
+    assert set(pages_of(root, CHECKS, {"modules": ("benchmark",)})) == {"index", "benchmark"}
 
 
 def test_a_page_shows_contract_and_checks(root: Path):
-    page = build.plan_pages(root, CHECKS)["benchmark.md"]
+    page = pages_of(root, CHECKS)["benchmark"]
     assert "    def area(self) -> float:" in page
     assert "Example: radius 2.0 gives 12.566." in page
     assert "LIMITS: dict[str, float]" in page
@@ -99,91 +136,95 @@ def test_a_page_shows_contract_and_checks(root: Path):
     assert "collectives.shown" not in page
 
 
-def test_the_solution_is_in_no_file(root: Path):
-    for text in build.plan_pages(root, CHECKS).values():
+def test_the_solution_is_in_no_page(root: Path):
+    for text in pages_of(root, CHECKS).values():
         assert "3.1415926536" not in text
         assert "SOLUTION" not in text
         assert "STUB" not in text
 
 
 def test_questions_are_shown_without_answers(root: Path):
-    files = build.plan_pages(root, CHECKS)
-    page = files["accounting.md"]
-    assert "Which letter is the *second* of the alphabet?" in page
-    assert "- (a) the letter A" in page
-    assert "- (b) the letter B" in page
-    assert not [name for name, text in files.items() if "explained in this sentence" in text]
-    other = (root / "handouts" / "templates" / "choices.toml").read_text().replace('answer = "b"', 'answer = "a"')
-    (root / "handouts" / "templates" / "choices.toml").write_text(other)
-    assert build.plan_pages(root, CHECKS) == files
+    files = pages_of(root, CHECKS)
+    assert "Which letter is the *second* of the alphabet?" in files["accounting"]
+    assert "- (a) the letter A" in files["accounting"]
+    assert "- (b) the letter B" in files["accounting"]
+    assert "Why is there a third letter?" in files["benchmark"]
+    shown = "".join(files.values())
+    assert "explained in this sentence" not in shown
+    assert "Staff alone read this" not in shown
+    path = root / "handouts" / "templates" / "questions.toml"
+    path.write_text(path.read_text().replace('answer = "b"', 'answer = "a"'))
+    assert pages_of(root, CHECKS) == files
 
 
 def test_points_follow_the_checks(root: Path):
     dearer = [*CHECKS[:2], spec("benchmark", "shown", points=40), *CHECKS[3:]]
-    files = build.plan_pages(root, dearer)
-    assert "worth 43 of the 73 points" in files["benchmark.md"]
-    assert "| `assignment/benchmark.py` | 43 |" in files["index.md"]
+    files = pages_of(root, dearer)
+    assert "worth 43 of the 73 points" in files["benchmark"]
     bonus = [*CHECKS, spec("collectives", "extra", points=2, bonus=True)]
-    assert "| `assignment/collectives.py` | 6 and 2 bonus |" in build.plan_pages(root, bonus)["index.md"]
-    assert "6 of the 36 points, and 2 bonus points on top." in build.plan_pages(root, bonus)["collectives.md"]
-    assert "2 (bonus)" in build.plan_pages(root, bonus)["collectives.md"]
+    assert "6 of the 36 points, and 2 bonus points on top." in pages_of(root, bonus)["collectives"]
+    assert "2 (bonus)" in pages_of(root, bonus)["collectives"]
+
+
+def test_the_core_tier_leaves_checks_out(root: Path):
+    checks = [*CHECKS, spec("benchmark", "far", core=False)]
+    assert "benchmark.far" in pages_of(root, checks)["benchmark"]
+    assert "benchmark.far" not in pages_of(root, checks, {"tier": "core"})["benchmark"]
 
 
 def test_a_second_build_changes_no_byte(root: Path):
-    assert build.plan_pages(root, CHECKS) == build.plan_pages(root, CHECKS)
-
-
-def test_writing_and_comparing(root: Path):
-    files, folder = build.plan_pages(root, CHECKS), root / "handouts" / "built"
-    assert build.differing(files, folder) == sorted(files)
-    assert build.write(files, folder) == sorted(files)
-    assert build.write(files, folder) == []
-    (folder / "index.md").write_text("by hand")
-    (folder / "benchmark.ipynb").unlink()
-    assert build.differing(files, folder) == ["benchmark.ipynb", "index.md"]
-
-
-def test_notebooks_are_valid_and_unexecuted(root: Path):
-    for module in MODULES:
-        text = build.plan_pages(root, CHECKS)[f"{module}.ipynb"]
-        notebook = nbformat.reads(text, as_version=4)
-        nbformat.validate(notebook)
-        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        assert all(cell.execution_count is None and cell.outputs == [] for cell in code)
-        assert [cell.source.split("\n")[0] for cell in code][1] == f"%%writefile {module}.py"
-        assert 'raise NotImplementedError("multiply the square' in code[1].source
-        assert f"-k {module} --submission" in code[2].source
-        compile(code[0].source, module, "exec")
-        assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
-        assert text.endswith("}\n")
-
-
-def test_the_stub_cell_holds_the_stub_byte_for_byte(root: Path):
-    stub = build.plan_stubs(root)["benchmark.py"]
-    notebook = json.loads(build.plan_pages(root, CHECKS)["benchmark.ipynb"])
-    cells = ["".join(cell["source"]) for cell in notebook["cells"]]
-    assert f"%%writefile benchmark.py\n{stub.rstrip()}" in cells
+    assert pages_of(root, CHECKS) == pages_of(root, CHECKS)
 
 
 def test_a_check_that_needs_an_unknown_name_stops_the_build(root: Path):
     with pytest.raises(HandoutError, match=r"benchmark\.extra needs Circel, which benchmark\.py does not define"):
-        build.plan_pages(root, [*CHECKS, spec("benchmark", "extra", needs=("Circel",))])
-    build.plan_pages(root, [*CHECKS, spec("benchmark", "extra", needs=("Circle.area", "LIMITS"))])
-
-
-def test_a_template_that_shows_a_solution_line_stops_the_build(root: Path):
-    path = root / "handouts" / "templates" / "benchmark.md.j2"
-    hint = "Hint: `return 3.1415926536*self.radius * self.radius`\n[% endblock %]"
-    path.write_text(path.read_text().replace("[% endblock %]", hint, 2))
-    with pytest.raises(HandoutError, match=r"^benchmark\.md shows accounting\.py:19, a line of the solution"):
-        build.plan_pages(root, CHECKS)
+        pages_of(root, [*CHECKS, spec("benchmark", "extra", needs=("Circel",))])
+    pages_of(root, [*CHECKS, spec("benchmark", "extra", needs=("Circle.area", "LIMITS"))])
 
 
 def test_an_unknown_name_in_a_template_stops_the_build(root: Path):
     path = root / "handouts" / "templates" / "benchmark.md.j2"
     path.write_text(path.read_text().replace("[% block lecture %]", "[% block lecture %][[ no_such_name ]]"))
     with pytest.raises(jinja2.UndefinedError, match="no_such_name"):
-        build.plan_pages(root, CHECKS)
+        pages_of(root, CHECKS)
+
+
+def test_writing_comparing_and_what_an_earlier_build_left(tmp_path: Path):
+    files: dict[str, str | bytes] = {"a.md": "text", "figures/b.svg": "<svg/>", "c.zip": b"x"}
+    assert compare.differing(files, tmp_path) == ["a.md", "figures/b.svg"], "a zip need not be there"
+    assert publish.write(files, tmp_path) == ["a.md", "c.zip", "figures/b.svg"]
+    assert publish.write(files, tmp_path) == []
+    (tmp_path / "a.md").write_text("by hand")
+    (tmp_path / "figures" / "old.svg").write_text("")
+    assert compare.differing(files, tmp_path) == ["a.md"]
+    assert compare.strays(files, tmp_path) == ["figures/old.svg"]
+    assert publish.remove_strays(files, tmp_path) == ["figures/old.svg"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("page.html", "<pre><span class=k>return</span> <b>3.14</b> * self.radius &#42; self.radius + 1</pre>"),
+        ("page.md", "`return 3.14*self.radius * self.radius +1`"),
+        ("book.ipynb", '{"cells": [{"source": ["x\\n", "return 3.14 * self.radius * self.radius + 1"]}]}'),
+        ("module.py", b"    return 3.14 * self.radius * self.radius + 1\n"),
+    ],
+)
+def test_a_line_of_a_solution_is_found_in_every_form(name: str, content: str | bytes):
+    source = SOURCE.replace("3.1415926536 * self.radius * self.radius", "3.14 * self.radius * self.radius + 1")
+    hidden = leaks.hidden_lines({"circle.py": source})
+    (found,) = leaks.find_leaks(leaks.text_of(name, content), hidden)
+    assert (found.filename, found.line) == ("circle.py", 19)
+
+
+def test_in_the_harness_a_row_of_lines_is_a_solution_and_a_single_line_is_none():
+    block = ["first = compute(self.radius, 1)", "second = compute(first, 2, 3)", "return combine(first, second, 4)"]
+    code = "".join(f"        {line}\n" for line in block)
+    source = SOURCE.replace("        return 3.1415926536 * self.radius * self.radius\n", code)
+    passages = leaks.hidden_passages({"circle.py": source})
+    assert leaks.find_leaks(block[0] + "\n" + block[2], passages) == []
+    assert [leak.line for leak in leaks.find_leaks("\n\n".join(block), passages)] == [19]
+    assert leaks.hidden_passages({"circle.py": source}, given=["\n".join(block)]) == []
 
 
 def test_formulas_and_braces_pass_through_the_templates(tmp_path: Path):
@@ -193,43 +234,23 @@ def test_formulas_and_braces_pass_through_the_templates(tmp_path: Path):
     assert rendered == "$$\\frac{{a}}{b}$$ {# no comment #} {% no block %} 2 <b>\n"
 
 
-def test_a_page_is_split_at_headings_and_markers_but_not_in_fences():
-    page = "# T\n\n## A\n```\n## no heading\n<!-- code: no -->\n```\n<!-- code: run -->\ntext\n## B\n"
-    assert list(split_page(page)) == [
-        ("markdown", "# T"),
-        ("markdown", "## A\n```\n## no heading\n<!-- code: no -->\n```"),
-        ("code", "run"),
-        ("markdown", "text"),
-        ("markdown", "## B"),
-    ]
-
-
-def test_markers_and_code_cells_must_agree():
-    with pytest.raises(ValueError, match="no code cell named 'run'"):
-        build_notebook("m", "<!-- code: run -->\n", {})
-    with pytest.raises(ValueError, match="no marker for the code cell 'run'"):
-        build_notebook("m", "text\n", {"run": "1"})
-
-
-def test_ids_follow_place_and_source():
-    one, same, other = (
-        [cell["id"] for cell in json.loads(build_notebook("m", text, {}))["cells"]]
-        for text in ("## A\n## B\n", "## A\n## B\n", "## A\n## C\n")
-    )
-    assert one == same
-    assert one[0] == other[0]
-    assert one[1] != other[1]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('answer = "b"', 'answer = "c"', r"choices\.toml: \[second_letter\] answer is 'c'"),
-        ('why = "', 'wy = "', r"choices\.toml: \[second_letter\] needs exactly the fields"),
-        ('options = { a = "the letter A", b', "options = { b", r"\[second_letter\] options"),
-        ("[second_letter]", "[second_letter", r"choices\.toml: .*line 1"),
+        ('answer = "b"', 'answer = "c"', r"questions\.toml: \[choices\.second_letter\] answer is 'c'"),
+        ('why = "', 'wy = "', r"questions\.toml: \[choices\.second_letter\] needs exactly the fields"),
+        ('options = { a = "the letter A", b', "options = { b", r"\[choices\.second_letter\] options"),
+        ("[choices.second_letter]", "[second_letter", r"questions\.toml: .*line 1"),
     ],
 )
 def test_malformed_questions_name_file_and_question(old: str, new: str, message: str):
     with pytest.raises(QuestionError, match=message):
-        read_questions(CHOICES.replace(old, new), "choices.toml")
+        read_questions(QUESTIONS.replace(old, new), "questions.toml")
+
+
+def test_answers_are_read_with_their_questions():
+    first, second = read_answers(QUESTIONS, "questions.toml")
+    assert (first.letter, first.question.graded) == ("b", True)
+    assert (second.letter, second.question.graded, second.text) == ("", False, "Staff alone read this one.")
+    with pytest.raises(QuestionError, match=r"\[closed\] is neither"):
+        read_questions("[closed.x]\n", "questions.toml")

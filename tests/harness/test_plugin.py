@@ -46,6 +46,10 @@ def test_deep(check):
 def test_ask(check):
     check.run(1, "small.ask")
 
+@check("collectives", points=1, statement="lacking ends.", worlds=(1,), needs=("lacking",), bonus=True)
+def test_lacking(check):
+    check.run(1, "small.lacking")
+
 @check("pipeline_parallel", points=1, statement="the module can be imported.", worlds=(1,), bonus=True)
 def test_called_at_import(check):
     check.run(1, "small.twice", x=1)
@@ -91,6 +95,9 @@ def deep(here):
 
 def ask(here):
     return here.submission.ask()
+
+def lacking(here):
+    return here.submission.lacking()
 """
 COLLECTIVES = '''
 def twice(x):
@@ -117,6 +124,10 @@ def deep(x):
 
 def ask():
     return input("continue? ")
+
+def lacking():
+    import torch
+    return torch.zeros(2, device="meta").tolist()
 '''
 BENCHMARK = """
 import os
@@ -241,8 +252,50 @@ def failure(text: str, check: str) -> str:
     return text.split(f"\n{check}: ")[1].split("\n\n")[0]
 
 
-def test_unwritten_functions_are_one_line_for_each_module(seen: subprocess.CompletedProcess[str]) -> None:
-    assert "collectives.py: later" in seen.stdout.splitlines()
+def test_each_unwritten_function_is_one_line_with_what_to_do(seen: subprocess.CompletedProcess[str]) -> None:
+    lines = seen.stdout[seen.stdout.index("= not written yet =") :].splitlines()[1:]
+    line = next(n for n, text in enumerate(COLLECTIVES.splitlines(), 1) if "NotImplementedError" in text)
+    assert lines[:6] == [
+        "assignment/collectives.py",
+        f"{line:>5}: later: do something",
+        "",
+        f"start here: assignment/collectives.py:{line}, later",
+        "then run:   pytest -k later",
+        lines[5],
+    ]
+    assert "public points" in lines[5]
+
+
+def test_an_error_of_torch_by_that_name_is_no_unwritten_function(seen: subprocess.CompletedProcess[str]) -> None:
+    own = failure(seen.stdout, "collectives.lacking")
+    assert "rank 0 raised NotImplementedError: Cannot copy out of meta tensor" in own
+    assert "lacking: not written" not in seen.stdout
+
+
+def test_a_module_of_which_nothing_is_written_is_one_line(project: Path) -> None:
+    (project / "empty").mkdir()
+    stub = "def {}(x=0):\n    raise NotImplementedError('write {}')\n\n\n"
+    (project / "empty" / "collectives.py").write_text("".join(stub.format(n, n) for n in ("twice", "half", "unused")))
+    seen = run(project, "--submission", "empty", "-k", "twice or half")
+    assert "  not written  all 2 checks" in seen.stdout.splitlines()
+    assert "0 / 1" not in seen.stdout
+    assert (
+        "    2: twice: write twice\n    6: half: write half\n\nstart here: empty/collectives.py:2, twice" in seen.stdout
+    )
+    assert "pytest -k twice --submission empty" in seen.stdout
+    assert "unused" not in seen.stdout, "no check that ran calls for it"
+    assert "0 of 5 public points" in seen.stdout
+    assert seen.returncode == 1
+
+
+def test_what_a_class_hands_in_is_not_parsed(project: Path) -> None:
+    reader, writer = os.pipe()
+    try:
+        seen = run(project, "--verdicts", str(writer), "-k", "later", pass_fds=[writer])
+    finally:
+        os.close(writer)
+        os.close(reader)
+    assert "assignment/collectives.py\n       later\n" in seen.stdout
     assert "do something" not in seen.stdout
 
 

@@ -10,7 +10,7 @@ from grader.checking import Check, CheckFailed, check, expect
 from grader.checking.show import value_text
 from tests.public.runs.pure import Call, expect_values
 
-QUESTIONS = Path(__file__).resolve().parents[2] / "handouts" / "templates" / "choices.toml"
+QUESTIONS = Path(__file__).resolve().parents[2] / "handouts" / "templates" / "questions.toml"
 CASES = 6
 RING_STEPS = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}  # times W - 1
 
@@ -136,7 +136,7 @@ def drawn(check: Check, largest: int, *path: object) -> int:
     bonus=True,
 )
 def test_choices(check: Check) -> None:
-    questions = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))
+    questions = tomllib.loads(QUESTIONS.read_text(encoding="utf-8"))["choices"]
     ((choices,),) = check.run(1, "pure.constant", joined=False, name="CHOICES")
     if choices == {}:
         raise CheckFailed("CHOICES is not written yet", unwritten="CHOICES")

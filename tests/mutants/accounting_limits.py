@@ -172,7 +172,7 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         "one_question_left_out",
-        "Answers five of six.",
+        "Leaves one question out.",
         (Edit('    "q4_links": "a",\n', ""),),
         (CHOICES,),
     ),
