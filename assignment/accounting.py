@@ -5,7 +5,7 @@ those that one rank sends. A bandwidth is in bytes per second, in one direction;
 cannot be split evenly is counted as if it could: S bytes in W pieces are Fraction(S, W) each.
 
 To do: put your code in place of each `raise NotImplementedError(...)`. Names, arguments and docstrings stay.
-To check this module, from the folder above: pytest -k accounting
+To check this module, from the folder above: pytest -k test_accounting
 """
 
 from __future__ import annotations

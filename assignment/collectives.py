@@ -17,7 +17,7 @@ and batch_isend_irecv alone; what comes after may use torch's collectives. Where
 in one step, batch the two messages or put them in an order: two unbatched ones can block on NCCL.
 
 To do: put your code in place of each `raise NotImplementedError(...)`. Names, arguments and docstrings stay.
-To check this module, from the folder above: pytest -k collectives
+To check this module, from the folder above: pytest -k test_collectives
 """
 
 from __future__ import annotations

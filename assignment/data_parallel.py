@@ -10,7 +10,7 @@ The four wrappers compute the same gradients and differ in when they send what:
 Of n rows, rank r owns n // W + (1 if r < n % W else 0), in rank order; W is the world size of the group.
 
 To do: put your code in place of each `raise NotImplementedError(...)`. Names, arguments and docstrings stay.
-To check this module, from the folder above: pytest -k data_parallel
+To check this module, from the folder above: pytest -k test_data_parallel
 """
 
 from __future__ import annotations

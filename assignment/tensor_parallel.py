@@ -16,7 +16,7 @@ own part of the whole, and the parts are summed. If all ranks go on alike, each 
 and a sum would be W times too large.
 
 To do: put your code in place of each `raise NotImplementedError(...)`. Names, arguments and docstrings stay.
-To check this module, from the folder above: pytest -k tensor_parallel
+To check this module, from the folder above: pytest -k test_tensor_parallel
 """
 
 from __future__ import annotations

@@ -43,16 +43,20 @@ def _is_installed(module: str) -> bool:
     return find_spec(room) is not None and find_spec(module) is not None
 
 
+def _example() -> str:
+    """What to type first: staff grade, and students draw."""
+    command = "grade submissions/ --out grades" if _is_installed("grader.batch.command") else "draw pipeline_parallel"
+    return f"\b\nExample:\n  grader {command}"
+
+
 @click.group(
     cls=Rooms,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""\b
-Example:
-  grader grade submissions/ --out grades""",
+    epilog=_example(),
 )
 @click.version_option(package_name="allgrade", prog_name="grader")
 def cli() -> None:
-    """Grade the assignment on parallel training."""
+    """The assignment on parallel training: grade it, draw it, make its handouts."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

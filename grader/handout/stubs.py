@@ -15,7 +15,7 @@ from grader.handout.tags import SourceError
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 INSTRUCTIONS = """\
 To do: put your code in place of each `raise NotImplementedError(...)`. Names, arguments and docstrings stay.
-To check this module, from the folder above: pytest -k {module}"""
+To check this module, from the folder above: pytest -k test_{module}"""
 
 
 def read_sources(reference: Path) -> dict[str, str]:

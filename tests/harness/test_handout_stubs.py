@@ -41,7 +41,7 @@ def test_the_stub_says_what_to_do():
     stub = build_stubs({"benchmark.py": MODULE})["benchmark.py"]
     docstring = ast.get_docstring(ast.parse(stub)) or ""
     assert docstring.startswith("Circles.\n\nTo do: ")
-    assert docstring.endswith("pytest -k benchmark")
+    assert docstring.endswith("pytest -k test_benchmark")
     assert stub.endswith('    raise NotImplementedError("multiply the square of the radius by pi")\n')
 
 
