@@ -77,7 +77,7 @@ Example:
 def check_command(term: Path | None, root: Path) -> None:
     """Build everything anew, write nothing, and exit with 1 if a file is not as it would be built.
 
-    A PDF or zip is compared by what it holds, where it is there.
+    A PDF or zip that is there is compared by what it holds. It is not committed, so an old one is said and no more.
     """
     planned = _planned(root, term, root / BUILT)
     different = _report(_stubs(root), root / "assignment", strays=False)
@@ -201,10 +201,11 @@ def _parsed(data: bytes) -> facts.Facts:
 
 
 def _report(files: Mapping[str, compare.Content], folder: Path, *, strays: bool) -> list[str]:
-    """Says which files are not as planned, and returns their names."""
+    """Says which files are not as planned, and returns the names of those that are committed."""
     different = compare.differing(files, folder)
     for name in different:
         click.echo(f"{folder / name} is not what its sources make", err=True)
+    different = [name for name in different if not name.endswith(compare.BUILT_ONLY)]
     stray = compare.strays(files, folder) if strays else []
     for name in stray:
         click.echo(f"{folder / name} is made by nothing", err=True)

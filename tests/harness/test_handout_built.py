@@ -183,7 +183,7 @@ def test_worked_examples_are_what_the_reference_computes():
     assert came["ring us"] == "69/5"
     assert "= 13.8 μs" in page["accounting"]
     assert came["bubbles"] == ["3/4", "3/7", "3/19"]
-    assert "3/19 of the time is idle" in page["accounting"]
+    assert "$3/19$ of the time is idle" in page["accounting"]
     assert came["microbatches needed"] == 14
     assert "14 microbatches" in page["accounting"]
     choices = tomllib.loads((ROOT / "handouts" / "templates" / "questions.toml").read_text())["choices"]
