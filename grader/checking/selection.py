@@ -35,7 +35,7 @@ class Selection:
         worlds = tuple(size for size in spec.worlds if size in self.world_sizes)
         if max(spec.worlds, default=0) > 1 and max(worlds, default=0) < 2:
             sizes = ", ".join(map(str, spec.worlds))
-            raise ValueError(f"world_sizes: {spec.name} runs in worlds of {sizes}, and none above 1 is offered")
+            raise ValueError(f"world_sizes: {spec.name} runs in worlds of {sizes}, and none of them above 1 is there")
         return replace(spec, worlds=worlds, points=spec.points * self.scale)
 
     def to_ini(self) -> dict[str, str]:

@@ -57,6 +57,7 @@ def draw(module: str, submission: Path, world: int | None, out: Path | None) -> 
     for figure in figures:
         file = _file_of(figure.name, out, alone=len(figures) == 1)
         try:
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(figure.picture.svg(), encoding="utf-8")
         except OSError as error:
             raise click.UsageError(f"{file} cannot be written: {error.strerror}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.checking.spec import MODULES
@@ -28,7 +28,8 @@ def build_stubs(sources: dict[str, str]) -> dict[str, str]:
 
     Raises SourceError where a tag is wrong (see `tags.parse`); where the module, or a public function or
     class that students see, has no docstring; where a function with a hidden part does not raise
-    NotImplementedError with a sentence; and where a line of a solution can be read in a stub.
+    NotImplementedError with a sentence, or has code outside its tags; and where a line of a solution can be read in
+    a stub.
     """
     stubs = {}
     hidden = hidden_lines(sources)
@@ -60,12 +61,24 @@ def _check_contract(source: str, stub: str, filename: str) -> None:
         if isinstance(node, DEFINITIONS) and is_public(node.name) and ast.get_docstring(node) is None:
             raise SourceError(filename, lines[node.name], f"{node.name} has no docstring that students can see")
     unwritten = {name: _says_what_to_do(node) for name, node in _functions(stub_tree)}
-    begins = [block.begin for block in tags.parse(source, filename)]
+    blocks = tags.parse(source, filename)
     for name, node in _functions(tree):
-        holds_block = any(node.lineno < begin <= (node.end_lineno or 0) for begin in begins)
+        holds_block = any(node.lineno < block.begin <= (node.end_lineno or 0) for block in blocks)
         if holds_block and not unwritten.get(name, True):
             message = f'the stub of {name} does not raise NotImplementedError("lower-case verb, and so on")'
             raise SourceError(filename, node.lineno, message)
+        if holds_block and (line := _line_outside(node, blocks)):
+            message = f"a line of {name} outside its tags: students would see it; a solution stands inside as a whole"
+            raise SourceError(filename, line, message)
+
+
+def _line_outside(function: ast.FunctionDef, blocks: Sequence[tags.Block]) -> int | None:
+    """The first line of a function's code, its docstring apart, that no block holds; None if there is none."""
+    code = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    for node in code:
+        if not any(block.begin < node.lineno < block.end for block in blocks):
+            return node.lineno
+    return None
 
 
 def _first_statement(stub: str) -> str:
