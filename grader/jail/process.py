@@ -53,6 +53,7 @@ class JailedProcess(subprocess.Popen[bytes]):
         uid: int | None,
     ) -> None:
         self.command_ran = False
+        self._killed = False
         self._inside: int | None = None  # a descriptor of the process 1 inside
         # A file, not a pipe: bubblewrap would end in that same bad moment if nobody read it any more.
         self._status = tempfile.TemporaryFile()  # noqa: SIM115  closed by `wait`
@@ -86,6 +87,7 @@ class JailedProcess(subprocess.Popen[bytes]):
 
     def kill(self) -> None:
         """Ends bubblewrap and everything inside, without waiting for it."""
+        self._killed = True  # bubblewrap may still report that the command has ended, before it is killed itself
         self._kill_inside()
         super().kill()
 
@@ -108,7 +110,7 @@ class JailedProcess(subprocess.Popen[bytes]):
             os.close(self._inside)
             self._inside = None
         if not self._status.closed:
-            self.command_ran = any("exit-code" in report for report in self._reports())
+            self.command_ran = not self._killed and any("exit-code" in report for report in self._reports())
             self._status.close()
             self._lifeline.close()
         return code

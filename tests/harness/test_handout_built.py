@@ -14,6 +14,8 @@ import nbformat
 import pytest
 
 from grader.checking.spec import MODULES
+from tests.mistakes.rows import tasks_of
+from tests.mistakes.titles import TITLES
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "handouts" / "built" / "student"
@@ -202,3 +204,12 @@ def _assert_gradients_are_those_of_one_process(page: dict[str, str]) -> None:
     of_input = tuple(sum(gradient[f] * weight[d][f] for f in range(3)) for d in range(2))
     assert f"| {output} | {output} |" in page["tensor_parallel"]
     assert f"| {of_input} | {of_input} |" in page["tensor_parallel"]
+
+
+def test_quoted_messages_are_of_the_mistakes_that_there_are():
+    rows = json.loads((ROOT / "handouts" / "messages.json").read_text())["rows"]
+    tasks = tasks_of(sorted(TITLES))
+    assert [(row["module"], row["mutant"], row["check"]) for row in rows] == [
+        (task.module, task.mutant, task.check) for task in tasks
+    ]
+    assert all(row["line"] for row in rows)
