@@ -8,8 +8,8 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from grader.batch.notebook import MAX_NOTEBOOK_BYTES, with_notebooks
-from grader.batch.submission import MAX_ENTRIES, MAX_FILE_BYTES, Contents, is_ignored, quoted, select
+from grader.batch.notebook import gather
+from grader.batch.submission import MAX_ENTRIES, Contents, is_ignored, quoted
 
 # zipfile builds an object per member before anything can be counted: about twenty bytes of memory per byte.
 MAX_ARCHIVE_BYTES = 32 * 2**20
@@ -81,20 +81,8 @@ def _read(archive: zipfile.ZipFile) -> Contents:
         notes.append(f"refused, because it is a link or no plain file: {quoted(special)}")
     if twice:
         notes.append(f"more than once in the archive, the last one counts: {quoted(twice)}")
-    chosen, remarks = select(found)
-    files: dict[str, bytes] = {}
-    unread: list[str] = []
-    for name, path in chosen.items():
-        data = _take(archive, found[path], MAX_FILE_BYTES)
-        if isinstance(data, bytes):
-            files[name] = data
-        else:
-            unread.append(f"{name} cannot be read: {data}")
-    taken = with_notebooks(
-        Contents(files, tuple(unread)), found, lambda path: _take(archive, found[path], MAX_NOTEBOOK_BYTES)
-    )
-    remarks = remarks if chosen or not taken.files else []
-    return Contents(taken.files, (*notes, *remarks, *taken.notes))
+    taken = gather(list(found), lambda path, limit: _take(archive, found[path], limit))
+    return Contents(taken.files, (*notes, *taken.notes))
 
 
 def _is_regular(member: zipfile.ZipInfo) -> bool:

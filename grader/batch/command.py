@@ -18,12 +18,9 @@ from grader.batch.grading import Batch, Stopped
 from grader.batch.judge import Court, PytestCommand, judge_environment
 from grader.batch.schema import GradebookError
 from grader.checking import catalog
-from grader.checking.course import read_course
 from grader.checking.selection import Selection
 from grader.report.scores import is_complete
 
-COURSE = Path("handouts/course.toml")
-DEFAULT_TESTS = (Path("tests/public"), Path("tests/hidden"))
 MARGIN_SECONDS = 120.0  # a judge keeps its budget by itself; one that does not is killed this much later
 FAULT = 3  # exit code: the grader itself failed somewhere
 PATH = click.Path(path_type=Path)
@@ -134,10 +131,9 @@ def _plan(
     try:
         root = project_root()
         found = sources.find(paths, exclude=[out])
-        folders = tuple(below(root, path) for path in tests) or DEFAULT_TESTS
+        folders = tuple(below(root, path) for path in tests) or catalog.FOLDERS
         selection = _selection(root, course, term)
-        listed = catalog.load(folders, root=root)
-        checks = [selection.applied(check.spec) for check in listed if selection.takes(check.spec)]
+        checks = selection.given(listed.spec for listed in catalog.load(folders, root=root))
         digest = check_set.digest(checks, [root / folder for folder in folders])
     except (sources.SourceError, ValueError, ImportError, SyntaxError, OSError) as error:
         raise click.UsageError(str(error)) from None
@@ -155,6 +151,8 @@ def _plan(
 
 def _selection(root: Path, course: Path | None, term: Path | None) -> Selection:
     """Which checks the course gives: all where there is no course. Raises ValueError for a faulty file."""
+    from grader.checking.course import COURSE, read_course
+
     usual = root / COURSE
     if course is None and term is None and not usual.is_file():
         return Selection()

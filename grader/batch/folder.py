@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from grader.batch.archive import read_zip
-from grader.batch.notebook import MAX_NOTEBOOK_BYTES, with_notebooks
+from grader.batch.notebook import gather
 from grader.batch.submission import (
     MAX_DEPTH,
     MAX_ENTRIES,
@@ -16,8 +16,8 @@ from grader.batch.submission import (
     MODULE_FILES,
     Contents,
     is_ignored,
+    module_folder,
     quoted,
-    select,
 )
 
 
@@ -32,22 +32,12 @@ def read_folder(folder: Path) -> Contents:
     if special:
         notes.append(f"refused, because it is a link or no plain file: {quoted(special)}")
     plain = [path for path, kind in walked if kind == "file"]
-    chosen, remarks = select(plain)
+    taken = gather(plain, lambda path, limit: _read(folder / path, limit))
     archives = [path for path in plain if path.suffix.lower() == ".zip"]
-    files: dict[str, bytes] = {}
-    unread: list[str] = []
-    for name, path in chosen.items():
-        data = _read(folder / path, MAX_FILE_BYTES)
-        if isinstance(data, bytes):
-            files[name] = data
-        else:
-            unread.append(f"{name} cannot be read: {data}")
-    found = with_notebooks(Contents(files, tuple(unread)), plain, lambda path: _read(folder / path, MAX_NOTEBOOK_BYTES))
-    if not chosen and not found.files and len(archives) == 1:
+    if not taken.files and module_folder(plain)[0] is None and len(archives) == 1:
         inside = read_zip(folder / archives[0])
         return Contents(inside.files, (*notes, f"opened {quoted([str(archives[0])])}", *inside.notes))
-    remarks = remarks if chosen or not found.files else []
-    return Contents(found.files, (*notes, *remarks, *found.notes))
+    return Contents(taken.files, (*notes, *taken.notes))
 
 
 def read_plain(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from grader.batch.submission import (
@@ -13,6 +13,7 @@ from grader.batch.submission import (
     MODULE_FILES,
     Contents,
     quoted,
+    select,
 )
 
 SUFFIX = ".ipynb"
@@ -66,6 +67,25 @@ def is_notebook(path: PurePosixPath) -> bool:
 def read_lone(data: bytes, name: str) -> Contents:
     """The modules of a notebook that is a whole submission."""
     return _completed(Contents({}), [(name, read_notebook(data, name))])
+
+
+def gather(paths: Sequence[PurePosixPath], read: Callable[[PurePosixPath, int], bytes | str]) -> Contents:
+    """The modules among the files of a submission, and those that only its notebooks hold.
+
+    read: a file's bytes, so many at most, or the reason why it cannot be read.
+    """
+    chosen, remarks = select(paths)
+    files: dict[str, bytes] = {}
+    unread: list[str] = []
+    for name, path in chosen.items():
+        data = read(path, MAX_FILE_BYTES)
+        if isinstance(data, bytes):
+            files[name] = data
+        else:
+            unread.append(f"{name} cannot be read: {data}")
+    taken = with_notebooks(Contents(files, tuple(unread)), paths, lambda path: read(path, MAX_NOTEBOOK_BYTES))
+    remarks = remarks if chosen or not taken.files else []
+    return Contents(taken.files, (*remarks, *taken.notes))
 
 
 def with_notebooks(

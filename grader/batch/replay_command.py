@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from grader.batch import check_set
-from grader.batch.command import DEFAULT_TESTS, FAULT, NO_JAIL, PATH, below, project_root, require_jail
+from grader.batch.command import FAULT, NO_JAIL, PATH, below, project_root, require_jail
 from grader.batch.gradebook import Graded
 from grader.batch.lookup import NotFoundError, book_in, check_among, submission_in
 from grader.batch.schema import GradebookError
@@ -22,9 +22,10 @@ from grader.batch.submission import Submission
 from grader.checking import catalog
 from grader.checking.catalog import ListedCheck
 from grader.checking.context import Grading, Ran, seed_of
+from grader.checking.folding import WIDTH
 from grader.checking.judging import judge
 from grader.checking.submission import Submission as Held
-from grader.checking.summary import WIDTH, explanation_text, shortened
+from grader.checking.summary import explanation_text, shortened
 from grader.checking.trace_record import trace_record
 from grader.checking.trace_table import trace_table
 from grader.checking.verdict import Status, Verdict
@@ -108,7 +109,7 @@ def _case(words: Sequence[str], out: Path | None, place: Path | None, seed: int 
         raise click.UsageError("it takes a STUDENT, a CHECK and --out, or --submission and a CHECK")
     try:
         root = project_root()
-        folders = tuple(below(root, path) for path in tests) or DEFAULT_TESTS
+        folders = tuple(below(root, path) for path in tests) or catalog.FOLDERS
         found = {listed.spec.name: listed for listed in catalog.load(folders, root=root)}
         listed = found[check_among(list(found), words[-1])]
         if place is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from grader.checking.spec import MODULES, CheckSpec, spec_of
 
 HIDDEN_FOLDER = "hidden"
+FOLDERS = (Path("tests/public"), Path("tests/hidden"))  # of a checkout: all the checks that there are
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ Size = Annotated[int, Field(ge=1, le=5)]
 Points = Annotated[int, Field(ge=0)]
 
 
+COURSE = Path("handouts/course.toml")  # in a checkout
+
+
 class CourseError(ValueError):
     """A course file is wrong: a line for each fault, with the file and the key."""
 

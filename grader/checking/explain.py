@@ -23,7 +23,8 @@ MACHINERY = re.compile(r"/torch/distributed/|/grader/world/|/threading\.py$")
 def explain(failure: Failure, *, world_size: int, cases: Sequence[str] = ()) -> CheckFailed:
     """The outcome of a check whose world failed: verdict, rationale, where, and the full story for `output`."""
     cause = failure.cause
-    unwritten = _unwritten(failure)
+    frame = failure.unwritten()
+    unwritten = frame.function if frame is not None else ""
     if unwritten:
         return CheckFailed(f"{unwritten} is not written yet", unwritten=unwritten, output=failure.text())
     if failure.report is not None:
@@ -76,18 +77,6 @@ def _case(failure: Failure) -> int:
     """The case under way; of a report, the first that its ranks are in: there they began to disagree."""
     stands = failure.report.stands if failure.report is not None else ()
     return min((stand.case for stand in stands if stand.case is not None), default=failure.cause.finished)
-
-
-def _unwritten(failure: Failure) -> str:
-    """The function of the stub that raised NotImplementedError first, or ""; never one that the import called.
-
-    Not where torch raised it, as it does for an operation that a device lacks: that line does not name the error.
-    """
-    cause = failure.cause
-    own = failure.frames_of(cause)
-    if cause.error_type != "NotImplementedError" or cause.phase == "import" or not own:
-        return ""
-    return own[-1].function if "NotImplementedError" in failure.line_text(own[-1]) else ""
 
 
 def _status(cause: RankFailure) -> Status:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+WIDTH = 80  # columns of what is shown in a terminal
+
 
 def folded(text: str, width: int, *, hang: str = "", cut_words: bool = True) -> str:
     """Lines of at most `width`, each folded by itself: a line that fits, such as a row of a table, stays as it is.

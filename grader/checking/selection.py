@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from grader.checking.spec import MODULES, CheckSpec
@@ -37,6 +37,10 @@ class Selection:
             sizes = ", ".join(map(str, spec.worlds))
             raise ValueError(f"world_sizes: {spec.name} runs in worlds of {sizes}, and none of them above 1 is there")
         return replace(spec, worlds=worlds, points=spec.points * self.scale)
+
+    def given(self, specs: Iterable[CheckSpec]) -> list[CheckSpec]:
+        """Those checks that the course gives, as it gives them. Raises ValueError as `applied` does."""
+        return [self.applied(spec) for spec in specs if self.takes(spec)]
 
     def to_ini(self) -> dict[str, str]:
         """The settings in pytest's configuration that say the same; see `from_ini`."""

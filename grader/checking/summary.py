@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
-from grader.checking.folding import folded
+from grader.checking.folding import WIDTH, folded
 from grader.checking.spec import MODULES, CheckSpec
 from grader.checking.todo import Row, Todo, section
 from grader.checking.verdict import Status, Verdict
 
-WIDTH = 80
 LABEL = 10
 OUTPUT_HEAD, OUTPUT_TAIL = 30, 10  # lines of a check's output that are shown
 

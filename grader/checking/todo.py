@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from grader.checking.folding import WIDTH
 from grader.checking.unwritten import Unwritten
 from grader.checking.verdict import Verdict
 from grader.world.failure import printable
 
-WIDTH = 80
 LINE = 5  # columns for a line number
 Row = tuple[dict[str, Any], Verdict]
 

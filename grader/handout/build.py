@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,18 +16,16 @@ from grader.checking.course import Course
 from grader.cluster.svg import Figure
 from grader.handout import facts, leaks, notebook, pages, pdf, points, questions, staff, stubs, tags
 from grader.handout.bundle import BundleFacts, plan_bundle, zip_bytes
-from grader.handout.compare import Content, as_bytes, members
+from grader.handout.compare import Content
 from grader.handout.contract import read_contract
 from grader.handout.messages import Messages
 from grader.handout.web.printed import print_document
 from grader.handout.web.site import Site, build_site
 
-TEMPLATES = Path("handouts/templates")
-QUESTIONS = TEMPLATES / "questions.toml"
+QUESTIONS = pages.TEMPLATES / "questions.toml"
 MESSAGES = Path("handouts/messages.json")
-FACTS = "handout.json"
 GIVEN = ("grader/given.py", "assignment/examples/hello.py", "assignment/examples/train_mlp.py")
-HARNESS = re.compile(r": [\w-]+/(grader|tests)/.*\.py$")  # members of the bundle that are the harness's own code
+HARNESS = re.compile(r"(grader|tests)/.*\.py")  # members of the bundle that are the harness's own code
 
 
 class HandoutError(ValueError):
@@ -65,41 +63,50 @@ def plan_handout(
     points.require_points(course, listed, before)
     sources = stubs.read_sources(root / "reference")
     stub_texts = stubs.build_stubs(sources)
-    material = gather_material(root, course, listed, figures)
-    environment = pages.template_environment(root / TEMPLATES)
+    answers = questions.read_answers((root / QUESTIONS).read_text(encoding="utf-8"), QUESTIONS.name)
+    asked = [answer.question for answer in answers]
+    material = gather_material(root, course, listed, figures, sources, asked)
+    environment = pages.template_environment(root / pages.TEMPLATES)
     texts = plan_texts(environment, material)
     site = _site(course)
     student: dict[str, Content] = {f"{stem}.md": text for stem, text in texts.items()}
     pictures = {name: figure.picture.svg() for name, figure in figures.items()}
     student |= build_site(texts, site=site, root=root, figures=pictures)
     student |= {f"figures/{name}.svg": picture for name, picture in pictures.items()}
-    student[FACTS] = facts.to_json(
-        facts.facts_of(course, material.contracts, material.checks, _given(material.questions, material.modules))
-    )
+    given = [question for question in asked if question.module in material.modules]
+    student[facts.FILE_NAME] = facts.to_json(facts.facts_of(course, material.contracts, material.checks, given))
     handout = dict(student)
-    notebooks = _notebooks(environment, material, texts, stub_texts, solved=False)
+    plain = {name: figure.picture.plain() for name, figure in figures.items()}
+    notebooks = _notebooks(environment, texts, stub_texts, plain, solved=False)
     student |= notebooks
     left_out = []
     if (missing := pdf.missing()) is None:
-        plain = {name: figure.picture.plain() for name, figure in figures.items()}
         document = print_document(texts, plain, site, root=root)
         student["handout.pdf"] = pdf.build_pdf(document, title=site.title)
     else:
         left_out.append(missing)
-    student["student.zip"] = _bundle(root, course, material.modules, stub_texts, handout, notebooks)
-    _refuse_leaks(student, root, sources)
-    answers = questions.read_answers((root / QUESTIONS).read_text(encoding="utf-8"), QUESTIONS.name)
+    bundle = _bundle(root, course, stub_texts, handout, notebooks)
+    _refuse_leaks(student, bundle, root, sources)
+    student["student.zip"] = zip_bytes(bundle)
     for_staff: dict[str, Content] = dict(staff.plan_staff(sources, answers, environment, material.modules))
     solved = {filename: tags.solved(source, filename) for filename, source in sources.items()}
-    for_staff |= _notebooks(environment, material, texts, solved, solved=True)
+    for_staff |= _notebooks(environment, texts, solved, plain, solved=True)
     return Handout(student, for_staff, tuple(left_out))
 
 
 def gather_material(
-    root: Path, course: Course, listed: Sequence[ListedCheck], figures: Mapping[str, Figure]
+    root: Path,
+    course: Course,
+    listed: Sequence[ListedCheck],
+    figures: Mapping[str, Figure],
+    sources: Mapping[str, str],
+    asked: Sequence[questions.Question],
 ) -> pages.Material:
-    """What the pages are made of, from the checkout. Raises HandoutError for a check that needs an unknown name."""
-    sources = stubs.read_sources(root / "reference")
+    """What the pages are made of. Raises HandoutError for a check that needs a name which no stub defines.
+
+    sources: the tagged modules by filename. asked: the questions, without answers: no template can show what it never
+    gets.
+    """
     selection = course.selection
     public = {check.spec.name for check in listed if not check.spec.hidden}
     material = pages.Material(
@@ -107,8 +114,8 @@ def gather_material(
         contracts={
             module: read_contract(tags.stub(sources[f"{module}.py"], f"{module}.py")) for module in selection.modules
         },
-        checks=tuple(selection.applied(check.spec) for check in listed if selection.takes(check.spec)),
-        questions=questions.read_questions((root / QUESTIONS).read_text(encoding="utf-8"), QUESTIONS.name),
+        checks=selection.given(check.spec for check in listed),
+        questions=asked,
         figures=figures,
         messages=Messages.read((root / MESSAGES).read_text(encoding="utf-8"), MESSAGES.name, public=public),
     )
@@ -129,49 +136,36 @@ def _site(course: Course) -> Site:
 
 def _notebooks(
     environment: Environment,
-    material: pages.Material,
     texts: Mapping[str, str],
     code: Mapping[str, str],
+    pictures: Mapping[str, str],
     *,
     solved: bool,
 ) -> dict[str, str]:
-    """A notebook per module whose cell to write holds code["MODULE.py"]: the stub or, for staff, the solution."""
-    pictures = {name: figure.picture.plain() for name, figure in material.figures.items()}
+    """A notebook for each module's page; its cell to write holds code["MODULE.py"]: the stub or, for staff, the
+    solution."""
     return {
-        f"{module}.ipynb": notebook.module_notebook(
-            environment, module, texts[module], code[f"{module}.py"], pictures, solved=solved
-        )
-        for module in material.modules
+        f"{stem}.ipynb": notebook.module_notebook(environment, stem, text, code[f"{stem}.py"], pictures, solved=solved)
+        for stem, text in texts.items()
+        if stem != "index"
     }
 
 
 def _bundle(
     root: Path,
     course: Course,
-    modules: Sequence[str],
     stub_texts: Mapping[str, str],
     handout: Mapping[str, Content],
     notebooks: Mapping[str, str],
-) -> bytes:
-    given = {name: text for name, text in stub_texts.items() if name.removesuffix(".py") in modules}
-
+) -> dict[str, bytes]:
+    """The members of student.zip, with a version that names their contents."""
     number = version("allgrade")
+    draft = BundleFacts(course.title, course.term, number, course.selection, course.contact.email)
 
-    def planned(edition: str) -> dict[str, bytes]:
-        selection = course.selection
-        bundle = BundleFacts(
-            course=course.title,
-            term=course.term,
-            version=edition,
-            modules=selection.modules,
-            tier=selection.tier,
-            worlds=selection.world_sizes,
-            scale=selection.scale,
-            contact=course.contact.email,
-        )
-        return plan_bundle(root, stubs=given, handout=handout, notebooks=notebooks, facts=bundle)
+    def planned(bundle_facts: BundleFacts) -> dict[str, bytes]:
+        return plan_bundle(root, stubs=stub_texts, handout=handout, notebooks=notebooks, facts=bundle_facts)
 
-    return zip_bytes(planned(f"{number}+{_digest(planned(number))}"))
+    return planned(replace(draft, version=f"{number}+{_digest(planned(draft))}"))
 
 
 def _digest(members: Mapping[str, bytes]) -> str:
@@ -182,10 +176,6 @@ def _digest(members: Mapping[str, bytes]) -> str:
     return total.hexdigest()[:12]
 
 
-def _given(all_questions: Iterable[questions.Question], modules: Sequence[str]) -> list[questions.Question]:
-    return [question for question in all_questions if question.module in modules]
-
-
 def _refuse_unknown_names(material: pages.Material) -> None:
     for check in material.checks:
         defined = material.contracts[check.module].names()
@@ -194,18 +184,19 @@ def _refuse_unknown_names(material: pages.Material) -> None:
                 raise HandoutError(f"check {check.name} needs {name}, which {check.module}.py does not define")
 
 
-def _refuse_leaks(files: Mapping[str, Content], root: Path, sources: Mapping[str, str]) -> None:
-    """Looks for solutions in every file and in every member of the zip."""
+def _refuse_leaks(
+    files: Mapping[str, Content], bundle: Mapping[str, bytes], root: Path, sources: Mapping[str, str]
+) -> None:
+    """Looks for solutions in every file for students and in every member of the zip."""
     given = [(root / path).read_text(encoding="utf-8") for path in GIVEN if (root / path).is_file()]
     lines, passages = leaks.hidden_lines(sources, given), leaks.hidden_passages(sources, given)
-    inside = {f"{name}: {member}": data for name, member, data in _members(files)}
-    for name, content in sorted({**files, **inside}.items()):
-        own_code = HARNESS.search(name) is not None
-        for leak in leaks.find_leaks(leaks.text_of(name, content), passages if own_code else lines):
-            raise HandoutError(f"{name} shows {leak.filename}:{leak.line}, a line of the solution: {leak.text}")
+    for name, content in sorted(files.items()):
+        _refuse(name, leaks.find_leaks(leaks.text_of(name, content), lines))
+    for name, data in sorted(bundle.items()):
+        hidden = passages if HARNESS.fullmatch(name) else lines
+        _refuse(f"student.zip: {name}", leaks.find_leaks(leaks.text_of(name, data), hidden))
 
 
-def _members(files: Mapping[str, Content]) -> Iterator[tuple[str, str, bytes]]:
-    for name, content in files.items():
-        if name.endswith(".zip"):
-            yield from ((name, member, data) for member, data in members(as_bytes(content)).items())
+def _refuse(name: str, found: Sequence[leaks.HiddenLine]) -> None:
+    for leak in found:
+        raise HandoutError(f"{name} shows {leak.filename}:{leak.line}, a line of the solution: {leak.text}")

@@ -14,10 +14,11 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from grader.checking.selection import Selection
-from grader.handout.pages import template_environment
+from grader.handout.compare import Content, as_bytes
+from grader.handout.compare import members as members_of
+from grader.handout.pages import TEMPLATES, template_environment
 
 FOLDER = "parallel-training"
-TEMPLATES = Path("handouts/templates")
 WRITTEN = ("pyproject.toml", "README.md", "CLAUDE.md", "AGENTS.md", ".gitignore")  # templates/bundle/NAME.j2
 PUBLIC = Path("tests/public")
 SINGLE_FILES = ("grader/__init__.py", "grader/given.py", "grader/cli.py", "tests/__init__.py")
@@ -35,30 +36,23 @@ class BundleError(ValueError):
 class BundleFacts:
     """What a course and a term put into the bundle.
 
-    version: of this edition of the assignment, such as "2027.1"; it is also the package's.
-    modules, tier, worlds, scale: what is offered, as in `Selection`.
-    contact: whom students ask, as one line of text.
+    version:   of this edition of the assignment, such as "2027.1"; it is also the package's.
+    selection: what is offered.
+    contact:   whom students ask, as one line of text.
     """
 
     course: str
     term: str
     version: str
-    modules: tuple[str, ...]
-    tier: str
-    worlds: tuple[int, ...]
-    scale: int
+    selection: Selection
     contact: str
-
-    def selection(self) -> Selection:
-        """What is offered, in the plugin's words."""
-        return Selection(self.modules, self.tier, self.worlds, self.scale)
 
 
 def plan_bundle(
     root: Path,
     *,
     stubs: Mapping[str, str],
-    handout: Mapping[str, str | bytes],
+    handout: Mapping[str, Content],
     notebooks: Mapping[str, str],
     facts: BundleFacts,
 ) -> dict[str, bytes]:
@@ -70,17 +64,18 @@ def plan_bundle(
     """
     _refuse_bad_version(facts.version)
     members = {**_written(root, facts), "VERSION": f"{facts.version}\n".encode()}
-    for module in facts.modules:
+    modules = facts.selection.modules
+    for module in modules:
         if f"{module}.py" not in stubs:
             raise BundleError(f"{module} is offered and has no stub")
         members[f"assignment/{module}.py"] = stubs[f"{module}.py"].encode()
     paths = [root / name for name in SINGLE_FILES]
     for folder in ("assignment/examples", *ROOMS):
         paths += _sources(root / folder)
-    paths += public_files(root / PUBLIC, facts.modules)
+    paths += public_files(root / PUBLIC, modules)
     by_name = {path.relative_to(root).as_posix(): path for path in paths}
     members |= {name: path.read_bytes() for name, path in by_name.items() if name not in STAFF_FILES}
-    members |= {f"handout/{name}": _bytes(content) for name, content in handout.items()}
+    members |= {f"handout/{name}": as_bytes(content) for name, content in handout.items()}
     members |= {f"notebooks/{name}": text.encode() for name, text in notebooks.items()}
     return dict(sorted(members.items()))
 
@@ -129,8 +124,7 @@ def contents_of(packed: bytes) -> dict[str, bytes]:
     Raises BundleError for what is not such a zip.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            found = {info.filename: archive.read(info) for info in archive.infolist()}
+        found = members_of(packed)
     except zipfile.BadZipFile as error:
         raise BundleError(f"not a zip: {error}") from None
     if outside := [name for name in found if not name.startswith(f"{FOLDER}/")]:
@@ -141,7 +135,8 @@ def contents_of(packed: bytes) -> dict[str, bytes]:
 def _written(root: Path, facts: BundleFacts) -> dict[str, bytes]:
     environment = template_environment(root / TEMPLATES)
     environment.filters["toml"] = lambda text: json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    values = {**asdict(facts), "folder": FOLDER, "settings": facts.selection().to_ini()}
+    selection = facts.selection
+    values = {**asdict(facts), "modules": selection.modules, "folder": FOLDER, "settings": selection.to_ini()}
     return {name: environment.get_template(f"bundle/{name}.j2").render(values).encode() for name in WRITTEN}
 
 
@@ -171,10 +166,6 @@ def _module_files(public: Path, parts: list[str]) -> Iterator[Path]:
     candidates = [public.joinpath(*parts).with_suffix(".py")] if any(parts) else []
     candidates += [public.joinpath(*parts[:depth], "__init__.py") for depth in range(len(parts) + 1)]
     yield from (path for path in candidates if path.is_file())
-
-
-def _bytes(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
 
 
 def _refuse_bad_version(version: str) -> None:

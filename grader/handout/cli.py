@@ -7,13 +7,14 @@ import subprocess
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from jinja2 import TemplateError, TemplateSyntaxError
 
-from grader.handout import build, compare, facts, publish
-from grader.handout.build import FACTS, Handout
+if TYPE_CHECKING:  # `grader --help` imports this file, and need not wait for what only a build uses
+    from grader.handout.build import Handout
+    from grader.handout.compare import Content
+    from grader.handout.facts import Facts
 
 PATH = click.Path(path_type=Path)
 ROOT = click.option(
@@ -24,7 +25,6 @@ ROOT = click.option(
 )
 TERM = click.option("--term", type=PATH, help="A file whose values take the place of those in handouts/course.toml.")
 BUILT = Path("handouts/built")
-TESTS = (Path("tests/public"), Path("tests/hidden"))
 
 
 @click.group(
@@ -52,11 +52,13 @@ def build_command(term: Path | None, out: Path | None, root: Path) -> None:
     OUT/staff holds the solutions: publish OUT/student alone. The first thing that does not fit stops the build
     before anything is written, with one line that names the place.
     """
+    from grader.handout import facts, publish
+
     folder = out if out is not None else root / BUILT
     planned = _planned(root, term, folder)
     for name, files in (("student", planned.student), ("staff", planned.staff)):
         target = folder / name
-        if target.is_dir() and any(target.iterdir()) and not (folder / "student" / FACTS).is_file():
+        if target.is_dir() and any(target.iterdir()) and not (folder / "student" / facts.FILE_NAME).is_file():
             raise click.UsageError(f"{target} holds files that no build has made: choose another folder")
         changed = publish.write(files, target)
         removed = publish.remove_strays(files, target)
@@ -104,6 +106,8 @@ def diff_command(old: str, new: str, exit_code: bool) -> None:
 
     Each is a folder that a build wrote, a student.zip, or a revision of this repository.
     """
+    from grader.handout import facts
+
     try:
         lines = facts.differences(_facts(old), _facts(new))
     except (KeyError, TypeError, ValueError) as error:
@@ -119,6 +123,8 @@ def diff_command(old: str, new: str, exit_code: bool) -> None:
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not as it would be built.")
 def stubs_command(root: Path, check: bool) -> None:
     """Write assignment/*.py from reference/*.py."""
+    from grader.handout import publish
+
     files = _stubs(root)
     if not check:
         changed = publish.write(files, root / "assignment")
@@ -128,6 +134,8 @@ def stubs_command(root: Path, check: bool) -> None:
 
 
 def _stubs(root: Path) -> dict[str, str]:
+    from grader.handout import build
+
     try:
         return build.plan_stubs(root)
     except (ValueError, OSError) as error:
@@ -136,14 +144,17 @@ def _stubs(root: Path) -> dict[str, str]:
 
 def _planned(root: Path, term: Path | None, folder: Path) -> Handout:
     """Runs the reference for the pictures and plans everything. What does not fit is one clear error."""
+    from jinja2 import TemplateError, TemplateSyntaxError
+
     from grader.checking import catalog
-    from grader.checking.course import read_course
+    from grader.checking.course import COURSE, read_course
+    from grader.handout import build
     from grader.handout.figures import draw_figures
     from grader.world import Launcher
 
     try:
-        course = read_course(root / "handouts" / "course.toml", term)
-        listed = catalog.load(TESTS, root=root)
+        course = read_course(root / COURSE, term)
+        listed = catalog.load(catalog.FOLDERS, root=root)
         _stubs(root)  # a wrong tag is said before the worlds run
         with _status("running the reference for the pictures"), Launcher() as launcher:
             figures = draw_figures(root, launcher)
@@ -164,7 +175,9 @@ def _status(words: str) -> Any:
 
 def _before(folder: Path) -> list[Mapping[str, Any]]:
     """The checks of the last build in the folder; none where there was none."""
-    path = folder / "student" / FACTS
+    from grader.handout import facts
+
+    path = folder / "student" / facts.FILE_NAME
     try:
         checks: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["checks"]
     except (OSError, ValueError, KeyError):
@@ -172,36 +185,41 @@ def _before(folder: Path) -> list[Mapping[str, Any]]:
     return checks
 
 
-def _facts(place: str) -> facts.Facts:
+def _facts(place: str) -> Facts:
     """The facts at a folder, a zip or a revision."""
+    from grader.handout.compare import members
+    from grader.handout.facts import FILE_NAME
+
     path = Path(place)
     if path.is_dir():
-        for candidate in (path / FACTS, path / "student" / FACTS, path / "handouts" / "built" / "student" / FACTS):
+        for candidate in (path / below / FILE_NAME for below in ("", "student", BUILT / "student")):
             if candidate.is_file():
                 return _parsed(candidate.read_bytes())
-        raise click.UsageError(f"{place} holds no {FACTS}")
+        raise click.UsageError(f"{place} holds no {FILE_NAME}")
     if path.is_file():
         try:
-            inside = [data for name, data in compare.members(path.read_bytes()).items() if name.endswith(FACTS)]
+            inside = [data for name, data in members(path.read_bytes()).items() if name.endswith(FILE_NAME)]
         except zipfile.BadZipFile:
             raise click.UsageError(f"{place} is no zip") from None
         if not inside:
-            raise click.UsageError(f"{place} holds no {FACTS}")
+            raise click.UsageError(f"{place} holds no {FILE_NAME}")
         return _parsed(inside[0])
-    revision = f"{place}:{(BUILT / 'student' / FACTS).as_posix()}"
+    revision = f"{place}:{(BUILT / 'student' / FILE_NAME).as_posix()}"
     shown = subprocess.run(["git", "show", revision], capture_output=True, check=False)
     if shown.returncode:
-        raise click.UsageError(f"{place} is no folder, no zip, and no revision with {BUILT}/student/{FACTS}")
+        raise click.UsageError(f"{place} is no folder, no zip, and no revision with {BUILT}/student/{FILE_NAME}")
     return _parsed(shown.stdout)
 
 
-def _parsed(data: bytes) -> facts.Facts:
-    value: facts.Facts = json.loads(data)
+def _parsed(data: bytes) -> Facts:
+    value: Facts = json.loads(data)
     return value
 
 
-def _report(files: Mapping[str, compare.Content], folder: Path, *, strays: bool) -> list[str]:
+def _report(files: Mapping[str, Content], folder: Path, *, strays: bool) -> list[str]:
     """Says which files are not as planned, and returns the names of those that are committed."""
+    from grader.handout import compare
+
     different = compare.differing(files, folder)
     for name in different:
         click.echo(f"{folder / name} is not what its sources make", err=True)

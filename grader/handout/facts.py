@@ -12,6 +12,7 @@ from grader.checking.spec import CheckSpec
 from grader.handout.contract import Contract
 from grader.handout.questions import Question
 
+FILE_NAME = "handout.json"
 Facts = dict[str, Any]
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import html
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from grader.handout import pdf, tags
+from grader.handout import notebook, pdf, tags
 
 SHORTEST = 6  # tokens; a shorter line (`return result`) says nothing by itself
-
-
 PASSAGE = 3  # lines in a row
 
 
@@ -38,21 +35,19 @@ def hidden_lines(sources: Mapping[str, str], given: Sequence[str] = ()) -> list[
     """
     open_to_all = _open_to_all(sources, given)
     hidden = []
-    for filename, source in sorted(sources.items()):
-        for block in tags.parse(source, filename):
-            stub = _stream("\n".join(block.stub))
-            first = block.begin + 1 + len(block.stub)
-            for line, text in enumerate(block.solution, first):
-                streams = [_stream(part) for part in _code_and_comment(text)]
-                needles = tuple(
-                    stream
-                    for stream in streams
-                    if stream.count(" ") > SHORTEST
-                    and stream not in open_to_all
-                    and not (stream.endswith(("( ", "[ ", "{ ")) and stream in stub)
-                )
-                if needles:
-                    hidden.append(HiddenLine(filename, line, text.strip(), needles))
+    for filename, block, lines in _blocks(sources):
+        stub = _stream("\n".join(block.stub))
+        for line, text in lines:
+            streams = [_stream(part) for part in _code_and_comment(text)]
+            needles = tuple(
+                stream
+                for stream in streams
+                if stream.count(" ") > SHORTEST
+                and stream not in open_to_all
+                and not (stream.endswith(("( ", "[ ", "{ ")) and stream in stub)
+            )
+            if needles:
+                hidden.append(HiddenLine(filename, line, text.strip(), needles))
     return hidden
 
 
@@ -64,18 +59,23 @@ def hidden_passages(sources: Mapping[str, str], given: Sequence[str] = ()) -> li
     """
     open_to_all = _open_to_all(sources, given)
     hidden = []
+    for filename, _, lines in _blocks(sources):
+        codes = [(line, text, _stream(_code_and_comment(text)[0])) for line, text in lines]
+        codes = [row for row in codes if row[2].strip()]
+        for start in range(len(codes) - PASSAGE + 1):
+            rows = codes[start : start + PASSAGE]
+            needle = " " + "".join(code.removeprefix(" ") for _, _, code in rows)
+            if needle.count(" ") > PASSAGE * SHORTEST and needle not in open_to_all:
+                line, text, _ = rows[0]
+                hidden.append(HiddenLine(filename, line, text.strip(), (needle,)))
+    return hidden
+
+
+def _blocks(sources: Mapping[str, str]) -> Iterator[tuple[str, tags.Block, list[tuple[int, str]]]]:
+    """Each block with its file and the lines of its solution, numbered; by file, then line."""
     for filename, source in sorted(sources.items()):
         for block in tags.parse(source, filename):
-            first = block.begin + 1 + len(block.stub)
-            codes = [(line, _stream(_code_and_comment(text)[0])) for line, text in enumerate(block.solution, first)]
-            codes = [(line, code) for line, code in codes if code.strip()]
-            for start in range(len(codes) - PASSAGE + 1):
-                row = codes[start : start + PASSAGE]
-                needle = " " + "".join(code.removeprefix(" ") for _, code in row)
-                if needle.count(" ") > PASSAGE * SHORTEST and needle not in open_to_all:
-                    line = row[0][0]
-                    hidden.append(HiddenLine(filename, line, source.split("\n")[line - 1].strip(), (needle,)))
-    return hidden
+            yield filename, block, list(enumerate(block.solution, block.begin + 1 + len(block.stub)))
 
 
 def _open_to_all(sources: Mapping[str, str], given: Sequence[str]) -> str:
@@ -104,8 +104,7 @@ def text_of(name: str, content: str | bytes) -> str:
     if suffix == ".html":
         return html.unescape(re.sub(r"<[^>]*>", "", text))
     if suffix == ".ipynb":
-        cells = json.loads(text)["cells"]
-        return "\n".join(line for cell in cells for line in ["".join(cell["source"]), ""])
+        return notebook.readable_text(text)
     return text
 
 

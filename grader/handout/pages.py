@@ -17,6 +17,13 @@ from grader.handout.contract import Contract
 from grader.handout.messages import Messages
 from grader.handout.questions import Question
 
+TEMPLATES = Path("handouts/templates")  # in a checkout
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
 
 @dataclass(frozen=True)
 class Material:
@@ -42,13 +49,9 @@ class Material:
         """The module's names that no check of this tier needs; [] in the full tier."""
         if self.course.selection.tier == "full":
             return []
-        needed = {name for check in self.checks if check.module == module for name in check.needs}
+        needed = {name.partition(".")[0] for each in self.checks if each.module == module for name in each.needs}
         definitions = self.contracts[module].definitions
-        return [
-            each.name
-            for each in definitions
-            if each.kind != "value" and not any(name.partition(".")[0] == each.name for name in needed)
-        ]
+        return [each.name for each in definitions if each.kind != "value" and each.name not in needed]
 
 
 def template_environment(templates: Path) -> Environment:
@@ -127,12 +130,8 @@ def _facts(course: Course) -> dict[str, Any]:
 
 def _date(moment: datetime) -> str:
     """ "Monday 3 May 2027, 23:59 (UTC-07:00)", in English whatever the locale is."""
-    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    months = (
-        "January February March April May June July August September October November December".split()  # noqa: SIM905
-    )
     offset = moment.isoformat()[-6:]
-    day = f"{days[moment.weekday()]} {moment.day} {months[moment.month - 1]} {moment.year}"
+    day = f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
     return f"{day}, {moment:%H:%M} (UTC{offset})"
 
 

@@ -53,11 +53,6 @@ def read_answers(text: str, filename: str) -> list[Answer]:
     return [_answer(kind, key, table, filename) for kind, tables in kinds.items() for key, table in tables.items()]
 
 
-def read_questions(text: str, filename: str) -> list[Question]:
-    """The questions alone: no template can show what it never gets. Pure; raises QuestionError."""
-    return [answer.question for answer in read_answers(text, filename)]
-
-
 def _answer(kind: str, key: str, table: Any, filename: str) -> Answer:
     where = f"{filename}: [{kind}.{key}]"
     if not isinstance(table, dict) or set(table) != FIELDS[kind]:

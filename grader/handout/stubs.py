@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.checking.spec import MODULES
+from grader.checking.unwritten import unwritten_functions
 from grader.handout import tags
 from grader.handout.contract import is_public
 from grader.handout.leaks import find_leaks, hidden_lines
@@ -60,11 +61,12 @@ def _check_contract(source: str, stub: str, filename: str) -> None:
     for node in stub_tree.body:
         if isinstance(node, DEFINITIONS) and is_public(node.name) and ast.get_docstring(node) is None:
             raise SourceError(filename, lines[node.name], f"{node.name} has no docstring that students can see")
-    unwritten = {name: _says_what_to_do(node) for name, node in _functions(stub_tree)}
+    sentences = {name: "" for name, _ in _functions(stub_tree)}
+    sentences |= {each.name: each.sentence for each in unwritten_functions(stub.encode())}
     blocks = tags.parse(source, filename)
     for name, node in _functions(tree):
         holds_block = any(node.lineno < block.begin <= (node.end_lineno or 0) for block in blocks)
-        if holds_block and not unwritten.get(name, True):
+        if holds_block and name in sentences and not _says_what_to_do(sentences[name]):
             message = f'the stub of {name} does not raise NotImplementedError("lower-case verb, and so on")'
             raise SourceError(filename, node.lineno, message)
         if holds_block and (line := _line_outside(node, blocks)):
@@ -94,11 +96,5 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Funct
             yield from _functions(node, f"{prefix}{node.name}.")
 
 
-def _says_what_to_do(function: ast.FunctionDef) -> bool:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            arguments = node.exc.args
-            if ast.unparse(node.exc.func) == "NotImplementedError" and len(arguments) == 1:
-                text = arguments[0].value if isinstance(arguments[0], ast.Constant) else None
-                return isinstance(text, str) and len(text.split()) > 1 and text[0].islower()
-    return False
+def _says_what_to_do(sentence: str) -> bool:
+    return len(sentence.split()) > 1 and sentence[0].islower()

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch.gradebook import Book, Graded
-from grader.checking.folding import folded
+from grader.checking.folding import WIDTH, folded
 from grader.checking.spec import MODULES, CheckSpec
 from grader.checking.verdict import Explanation, Status, Verdict
 from grader.report.escape import one_line, plain
 from grader.report.scores import Tally, score, tally, undecided
 
-WIDTH = 80
 LABEL = 12  # the two blanks before a label, the label, and the blanks after it
 MAX_LINES = {"why": 8, "expected": 8, "actual": 8, "where": 12, "try": 4}  # with the rest, a screen for one check
 HANGING = ("expected", "actual", "where")  # lists of lines: what does not fit into one is set back

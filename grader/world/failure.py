@@ -144,6 +144,17 @@ class Failure:
         line = self.line_text(frame)
         return f"{frame.file}:{frame.line} in {frame.function}" + (f": {line}" if line else "")
 
+    def unwritten(self) -> Frame | None:
+        """Where a function that is not written yet raised NotImplementedError first; None if that is not the cause.
+
+        Not what the import called; and not where torch raised it, as it does for an operation that a device lacks:
+        that line does not name the error.
+        """
+        cause, own = self.cause, self.frames_of(self.cause)
+        if cause.error_type != "NotImplementedError" or cause.phase == "import" or not own:
+            return None
+        return own[-1] if "NotImplementedError" in self.line_text(own[-1]) else None
+
     def stand_text(self, stand: Stand) -> str:
         """ "rank 0 waits in recv from rank 1", and below it "  pipeline_parallel.py:41 in forward: dist.recv(...)"."""
         frame = Frame(stand.place.file, stand.place.line, printable(stand.place.function, 120))

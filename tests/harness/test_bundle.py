@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from grader.checking import catalog
-from grader.checking.selection import from_ini
+from grader.checking.selection import Selection, from_ini
 from grader.checking.spec import MODULES
 from grader.handout import bundle, stubs, tags
 from grader.handout.bundle import BundleError, BundleFacts, contents_of, plan_bundle, zip_bytes
@@ -28,10 +28,7 @@ FACTS = BundleFacts(
     course='Training "Large" Models',
     term="Spring 2027",
     version="2027.1",
-    modules=MODULES,
-    tier="full",
-    worlds=(1, 2, 3, 4, 5),
-    scale=1,
+    selection=Selection(),
     contact="the course staff, staff@course.example",
 )
 SOURCES = stubs.read_sources(ROOT / "reference")
@@ -97,7 +94,7 @@ def test_it_asks_for_what_the_repository_asks_for_and_pins_nothing(members: dict
 
 
 def test_settings_reach_the_plugin() -> None:
-    facts = replace(FACTS, modules=("benchmark", "collectives"), tier="core", worlds=(1, 2), scale=3)
+    facts = replace(FACTS, selection=Selection(("benchmark", "collectives"), "core", (1, 2), 3))
     settings = tomllib.loads(planned(facts)["pyproject.toml"].decode())["tool"]["pytest"]["ini_options"]
     chosen = from_ini(settings)
     assert (set(chosen.modules), chosen.tier, chosen.world_sizes, chosen.scale) == (
@@ -109,7 +106,7 @@ def test_settings_reach_the_plugin() -> None:
 
 
 def test_what_belongs_to_other_modules_is_left_out() -> None:
-    members = planned(replace(FACTS, modules=("collectives",)))
+    members = planned(replace(FACTS, selection=Selection(modules=("collectives",))))
     own = [name for name in members if name.startswith(("assignment/", "tests/"))]
     assert [name for name in own if re.match(r"assignment/\w+\.py", name)] == ["assignment/collectives.py"]
     assert "tests/public/test_collectives_rings.py" in own
@@ -125,7 +122,7 @@ def test_what_belongs_to_other_modules_is_left_out() -> None:
     ("changes", "message"),
     [
         ({"version": "next spring"}, "version: 'next spring' is not a version number"),
-        ({"modules": ("sorting",)}, "sorting is offered and has no stub"),
+        ({"selection": Selection(modules=("sorting",))}, "sorting is offered and has no stub"),
     ],
 )
 def test_facts_that_make_no_bundle_are_refused(changes: dict[str, object], message: str) -> None:

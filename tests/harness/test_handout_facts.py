@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from grader.checking.catalog import ListedCheck
 from grader.checking.course import Course, ModulePoints, read_course
 from grader.checking.spec import CheckSpec
+from grader.handout.bundle import zip_bytes
+from grader.handout.cli import handout
 from grader.handout.contract import read_contract
-from grader.handout.facts import Facts, differences, facts_of, to_json
+from grader.handout.facts import FILE_NAME, Facts, differences, facts_of, to_json
 from grader.handout.messages import MessageError, Messages
 from grader.handout.points import PointsError, require_points
 from grader.handout.questions import Question
@@ -109,6 +112,29 @@ def test_a_module_that_is_no_longer_offered_is_one_line() -> None:
 
 def replace_contracts(one: Facts, contracts: dict[str, object]) -> Facts:
     return {**one, "contracts": contracts}
+
+
+def test_diff_takes_folders_and_zips_and_says_in_one_line_what_is_neither(tmp_path: Path) -> None:
+    old, packed = tmp_path / "old", tmp_path / "student.zip"
+    old.mkdir()
+    (old / FILE_NAME).write_text(to_json(facts()))
+    later = facts()
+    later["course"]["term"] = "Fall 2027"
+    packed.write_bytes(zip_bytes({f"handout/{FILE_NAME}": to_json(later).encode()}))
+    run = CliRunner()
+    result = run.invoke(handout, ["diff", str(old), str(packed)])
+    assert (result.exit_code, result.output) == (0, "term: Spring 2027 -> Fall 2027\n")
+    assert run.invoke(handout, ["diff", "--exit-code", str(old), str(packed)]).exit_code == 1
+    assert run.invoke(handout, ["diff", "--exit-code", str(old), str(old)]).exit_code == 0
+    (tmp_path / "junk").write_text("junk")
+    for wrong, said in (
+        (tmp_path, "holds no handout.json"),
+        (tmp_path / "junk", "is no zip"),
+        ("no-such", "no revision"),
+    ):
+        result = run.invoke(handout, ["diff", str(wrong), str(old)])
+        assert result.exit_code == 2
+        assert said in " ".join(result.output.split())
 
 
 ROWS = json.dumps(

@@ -17,7 +17,8 @@ from grader.cluster.svg import Figure, Picture
 from grader.handout import build, compare, leaks, pages, publish
 from grader.handout.build import HandoutError
 from grader.handout.messages import Messages
-from grader.handout.questions import QuestionError, read_answers, read_questions
+from grader.handout.questions import QuestionError, read_answers
+from grader.handout.stubs import read_sources
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +107,10 @@ def pages_of(root: Path, checks: list[CheckSpec], term: Mapping[str, object] | N
     offer = read_course(ROOT / "handouts" / "course.toml")
     course = offer.model_copy(update={"offer": offer.offer.model_copy(update=dict(term or {}))})
     listed = [ListedCheck(each, print, Path("tests/public/test_x.py")) for each in checks]
-    material = build.gather_material(root, course, listed, AnyFigure())
+    sources = read_sources(root / "reference")
+    answers = read_answers((root / build.QUESTIONS).read_text(), "questions.toml")
+    asked = [answer.question for answer in answers]
+    material = build.gather_material(root, course, listed, AnyFigure(), sources, asked)
     material = replace(material, messages=AnyMessage({}, ()))
     return build.plan_texts(pages.template_environment(root / "handouts" / "templates"), material)
 
@@ -245,7 +249,7 @@ def test_formulas_and_braces_pass_through_the_templates(tmp_path: Path):
 )
 def test_malformed_questions_name_file_and_question(old: str, new: str, message: str):
     with pytest.raises(QuestionError, match=message):
-        read_questions(QUESTIONS.replace(old, new), "questions.toml")
+        read_answers(QUESTIONS.replace(old, new), "questions.toml")
 
 
 def test_answers_are_read_with_their_questions():
@@ -253,4 +257,4 @@ def test_answers_are_read_with_their_questions():
     assert (first.letter, first.question.graded) == ("b", True)
     assert (second.letter, second.question.graded, second.text) == ("", False, "Staff alone read this one.")
     with pytest.raises(QuestionError, match=r"\[closed\] is neither"):
-        read_questions("[closed.x]\n", "questions.toml")
+        read_answers("[closed.x]\n", "questions.toml")

@@ -61,8 +61,8 @@ class Demo:
 
 
 def _failed(failure: Failure, submission: Submitted) -> DemoFailed:
-    cause, own = failure.cause, failure.frames_of(failure.cause)
-    if cause.error_type == "NotImplementedError" and own:
-        where = f"{own[-1].file}:{own[-1].line}"
-        return DemoFailed(f"{submission.module}.{own[-1].function} is not written yet ({where})", unwritten=True)
+    frame = failure.unwritten()
+    if frame is not None:
+        where = f"{frame.file}:{frame.line}"
+        return DemoFailed(f"{submission.module}.{frame.function} is not written yet ({where})", unwritten=True)
     return DemoFailed(failure.text())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from grader.checking.submission import Submission
+from grader.cluster.demos import DEMOS, draw
 from grader.cluster.svg import Figure
 from grader.handout.figures.collectives import draw_collectives
 from grader.handout.figures.curves import draw_bubble, draw_ring_seconds
@@ -14,8 +15,6 @@ from grader.handout.figures.ring import draw_ring
 from grader.handout.figures.running import FigureError
 from grader.handout.figures.shards import draw_batch, draw_columns
 from grader.world import Launcher, Submitted
-
-TIMED_MODULES = ("collectives", "benchmark", "data_parallel", "tensor_parallel", "pipeline_parallel")
 
 
 def draw_figures(root: Path, launcher: Launcher) -> dict[str, Figure]:
@@ -49,9 +48,7 @@ def draw_values(modules: dict[str, Submitted], launcher: Launcher) -> list[Figur
 
 def draw_timelines(modules: dict[str, Submitted], launcher: Launcher) -> list[Figure]:
     """The timelines of the reference, module by module."""
-    from grader.cluster.demos import draw
-
-    return [figure for module in TIMED_MODULES for figure in draw(module, modules[module], launcher)]
+    return [figure for module in DEMOS for figure in draw(module, modules[module], launcher)]
 
 
 def by_name(figures: Iterable[Figure]) -> dict[str, Figure]:
